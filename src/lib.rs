@@ -6,4 +6,5 @@
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod protocol;
 pub mod sys;

@@ -47,6 +47,13 @@ pub trait File: Send + Sync + Debug {
     /// the last success, and a second call that succeeds proves nothing.
     fn sync(&self) -> io::Result<()>;
 
+    /// Says when the content last changed, in milliseconds since the Unix epoch: for a file that takes the place of
+    /// another. `Unsupported` where that cannot be said.
+    fn set_modified(&self, modified_ms: i64) -> io::Result<()> {
+        let _ = modified_ms;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// The descriptor, for `sendfile`. `None` for a file that only exists in a simulation.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
@@ -81,6 +88,14 @@ pub struct Metadata {
     pub modified_ms: i64,
 }
 
+/// The room on a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    /// What a process without privileges may still use.
+    pub available: u64,
+}
+
 /// Holds a lock until it is dropped.
 pub trait LockGuard: Send + Sync + Debug {}
 
@@ -112,6 +127,12 @@ pub trait FileSystem: Send + Sync + Debug {
     /// Locks the file at `path` (made if it is not there) against every other process, until the guard is dropped or the
     /// process ends, however it ends. `WouldBlock` when another holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
+
+    /// How much room there is on the file system of `path`. `Unsupported` where that cannot be told.
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Whether there is something at `path`.
     fn exists(&self, path: &Path) -> io::Result<bool> {

@@ -19,7 +19,7 @@ mod workers;
 use std::sync::Arc;
 
 pub use clock::{Clock, OsClock};
-pub use file::{DirEntry, File, FileRange, FileSystem, LockGuard, Metadata, OpenMode};
+pub use file::{DirEntry, File, FileRange, FileSystem, LockGuard, Metadata, OpenMode, Space};
 pub use limits::{peak_resident_bytes, raise_open_file_limit, resident_bytes};
 pub use os_file::OsFileSystem;
 pub use random::{OsRandom, Random};

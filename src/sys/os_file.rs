@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
 
-use super::file::{DirEntry, File, FileSystem, LockGuard, Metadata, OpenMode};
+use super::file::{DirEntry, File, FileSystem, LockGuard, Metadata, OpenMode, Space};
 
 /// The machine's file system.
 #[derive(Debug)]
@@ -69,6 +69,11 @@ impl File for OsFile {
         self.0.sync_data()
     }
 
+    fn set_modified(&self, modified_ms: i64) -> io::Result<()> {
+        let since = Duration::from_millis(u64::try_from(modified_ms).unwrap_or(0));
+        self.0.set_modified(UNIX_EPOCH + since)
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.0.as_fd())
     }
@@ -124,6 +129,11 @@ impl FileSystem for OsFileSystem {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         fs::File::open(path)?.sync_all()
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(Space { total: stat.f_blocks * stat.f_frsize, available: stat.f_bavail * stat.f_frsize })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {

@@ -1,0 +1,52 @@
+//! ConsumerGroupDescribe (key 69).
+
+use crate::protocol::message::message;
+use crate::protocol::uuid::Uuid;
+
+message! {
+    ConsumerGroupDescribeRequest {
+        group_ids: Vec<String>;
+        include_authorized_operations: bool;
+    }
+
+    ConsumerGroupDescribeResponse {
+        throttle_time_ms: i32;
+        groups: Vec<DescribedGroup>;
+    }
+
+    DescribedGroup {
+        error_code: i16;
+        error_message: Option<String>, null ..;
+        group_id: String;
+        group_state: String;
+        group_epoch: i32;
+        assignment_epoch: i32;
+        assignor_name: String;
+        members: Vec<Member>;
+        authorized_operations: i32, default i32::MIN;
+    }
+
+    Member {
+        member_id: String;
+        instance_id: Option<String>, null ..;
+        rack_id: Option<String>, null ..;
+        member_epoch: i32;
+        client_id: String;
+        client_host: String;
+        subscribed_topic_names: Vec<String>;
+        subscribed_topic_regex: Option<String>, null ..;
+        assignment: Assignment;
+        target_assignment: Assignment;
+        member_type: i8, in 1.., default -1;
+    }
+
+    Assignment {
+        topic_partitions: Vec<TopicPartitions>;
+    }
+
+    TopicPartitions {
+        topic_id: Uuid;
+        topic_name: String;
+        partitions: Vec<i32>;
+    }
+}
