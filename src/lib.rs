@@ -7,4 +7,5 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod protocol;
+pub mod record;
 pub mod sys;
