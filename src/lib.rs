@@ -8,4 +8,5 @@
 
 pub mod protocol;
 pub mod record;
+pub mod storage;
 pub mod sys;

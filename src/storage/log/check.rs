@@ -1,0 +1,178 @@
+//! The look at the active segment when a log is opened: where does it end, and is what it has whole?
+//!
+//! After a clean stop only what follows the last index entry is walked over. After any other every batch is, and every
+//! checksum is made anew. What is behind the last good batch is a torn tail and is cut off. What is damaged before it is
+//! kept and reported: a batch whose frame holds is served as it is, for the reader to find out; anything else is a hole
+//! that readers are led past.
+
+use std::io;
+use std::ops::RangeInclusive;
+
+use super::epochs::LeaderEpochs;
+use super::error::FileError;
+use super::scan::{BatchAt, LONG_WALK, Walker};
+use super::segment::Segment;
+use crate::storage::names::FileKind;
+use crate::sys::FileSystem;
+
+/// A damaged stretch of a log that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The base offset of the segment.
+    pub segment: i64,
+    /// Where in the segment's log file, in bytes.
+    pub position: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// The offsets that are or were in it: from, and the first after it.
+    pub offsets: (i64, i64),
+    /// Whether readers are given it as it is; if not they are led past.
+    pub served: bool,
+}
+
+/// What a look at a segment came to.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// The offset after the last.
+    pub end: i64,
+    /// Bytes up to the end of the last good batch.
+    pub size: u64,
+    pub damage: Vec<Damage>,
+}
+
+/// Walks over the segment's tail after a clean stop, and takes it into the indexes.
+pub(super) fn walk_tail(
+    fs: &dyn FileSystem,
+    segment: &Segment,
+    len: u64,
+    epochs: &mut LeaderEpochs,
+) -> Result<Checked, FileError> {
+    segment.publish(len);
+    let from = segment.resume_indexes(fs)?;
+    let mut walker = Walker::new(segment.file(fs)?, from, len, LONG_WALK);
+    let mut checked = Checked { end: segment.base, size: from, damage: Vec::new() };
+    while let Some(batch) = segment.step(&mut walker)? {
+        if batch.position > checked.size {
+            checked.damage.push(Damage {
+                segment: segment.base,
+                position: checked.size,
+                bytes: batch.position - checked.size,
+                offsets: (checked.end, batch.base_offset),
+                served: false,
+            });
+        }
+        take(segment, &batch, epochs);
+        checked.end = batch.last_offset + 1;
+        checked.size = batch.end();
+    }
+    Ok(checked)
+}
+
+/// Checks every batch of the segment after an unclean stop, and makes the indexes anew.
+pub(super) fn check_all(
+    fs: &dyn FileSystem,
+    segment: &Segment,
+    len: u64,
+    epochs: &mut LeaderEpochs,
+) -> Result<Checked, FileError> {
+    let path = segment.path(FileKind::Log);
+    let mut check = Check {
+        walker: Walker::new(segment.file(fs)?, 0, len, LONG_WALK),
+        segment,
+        len,
+        checked: Checked { end: segment.base, size: 0, damage: Vec::new() },
+    };
+    while let Some(batch) = check.next_good().map_err(FileError::of("read", &path))? {
+        take(segment, &batch, epochs);
+        check.checked.end = batch.last_offset + 1;
+        check.checked.size = batch.end();
+        check.walker.skip_to(batch.end());
+    }
+    Ok(check.checked)
+}
+
+fn take(segment: &Segment, batch: &BatchAt, epochs: &mut LeaderEpochs) {
+    segment.index_batch(batch);
+    if let Some(header) = &batch.header {
+        epochs.assign(header.partition_leader_epoch, header.base_offset);
+    }
+}
+
+struct Check<'a> {
+    walker: Walker,
+    segment: &'a Segment,
+    len: u64,
+    checked: Checked,
+}
+
+impl Check<'_> {
+    /// The next batch that is good; what lies before it is damage, and is kept. `None` if there is none up to the end.
+    fn next_good(&mut self) -> io::Result<Option<BatchAt>> {
+        let at = self.walker.position();
+        let here = self.walker.next()?;
+        if let Some(batch) = here
+            && self.is_good(&batch)?
+            && !self.is_misplaced(&batch)?
+        {
+            return Ok(Some(batch));
+        }
+        // What is here is not good. If a good batch starts just where this one says that it ends, its frame holds.
+        if let Some(bad) = here.filter(|bad| bad.end() < self.len) {
+            self.walker.skip_to(bad.end());
+            if let Some(good) = self.walker.next()?
+                && self.is_good(&good)?
+            {
+                let served = bad.base_offset >= self.checked.end && bad.last_offset < good.base_offset;
+                self.keep_damage(at, &good, served);
+                return Ok(Some(good));
+            }
+        }
+        self.walker.skip_to(at);
+        if at < self.len && self.walker.find_next(self.possible_offsets())? {
+            let good = self.walker.next()?.filter(|good| good.position > at);
+            if let Some(good) = good {
+                self.keep_damage(at, &good, false);
+                return Ok(Some(good));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the batch follows what came before it and its checksum is that of its bytes.
+    fn is_good(&mut self, batch: &BatchAt) -> io::Result<bool> {
+        let possible = self.possible_offsets();
+        Ok(possible.contains(&batch.base_offset)
+            && possible.contains(&batch.last_offset)
+            && self.walker.verify(batch)?)
+    }
+
+    /// Whether a batch that is good for itself leaves a gap which the one after it belongs into: then it is the batch's offset
+    /// that is damaged, and not all that follows it.
+    fn is_misplaced(&mut self, batch: &BatchAt) -> io::Result<bool> {
+        let due = self.checked.end;
+        if batch.header.is_none() || batch.base_offset == due {
+            return Ok(false);
+        }
+        self.walker.skip_to(batch.end());
+        let Some(next) = self.walker.next()? else { return Ok(false) };
+        Ok((due..=batch.last_offset).contains(&next.base_offset) && self.walker.verify(&next)?)
+    }
+
+    /// The offset field is not covered by a batch's checksum. These it can have: after the last, and in the segment.
+    fn possible_offsets(&self) -> RangeInclusive<i64> {
+        self.checked.end..=self.segment.base.saturating_add(i64::from(i32::MAX))
+    }
+
+    fn keep_damage(&mut self, from: u64, good: &BatchAt, served: bool) {
+        if !served {
+            self.segment.mark_hole(from, good.position);
+        }
+        self.checked.damage.push(Damage {
+            segment: self.segment.base,
+            position: from,
+            bytes: good.position - from,
+            offsets: (self.checked.end, good.base_offset),
+            served,
+        });
+    }
+}

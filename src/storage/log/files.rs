@@ -1,0 +1,153 @@
+//! The small text files of a partition, and how a small file is replaced.
+//!
+//! `partition.metadata`, two lines:
+//! ```text
+//! version: 0
+//! topic_id: <22 characters: base64 of the 16 bytes, in the alphabet for URLs, without padding>
+//! ```
+//! `leader-epoch-checkpoint`: a version, a count, and as many lines:
+//! ```text
+//! 0
+//! <count>
+//! <epoch> <start offset>
+//! ```
+
+use std::io::{self, IoSlice};
+use std::path::Path;
+
+use crate::storage::names;
+use crate::sys::{FileSystem, OpenMode};
+
+/// More than any small text file of a partition ever has, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// A topic's id as text, as Apache Kafka writes it.
+pub fn topic_id_to_text(id: &[u8; 16]) -> String {
+    let bits = u128::from_be_bytes(*id);
+    // 128 bits are 21 characters of six bits, and two bits that start a 22nd.
+    let sextet = |i: u32| if i < 21 { bits >> (122 - 6 * i) } else { bits << 4 };
+    (0..22).map(|i| ALPHABET[(sextet(i) & 63) as usize] as char).collect()
+}
+
+/// The topic's id that `text` stands for; `None` if it stands for none.
+pub fn topic_id_from_text(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 22 {
+        return None;
+    }
+    let mut bits = 0u128;
+    for (i, byte) in text.bytes().enumerate() {
+        let sextet = ALPHABET.iter().position(|b| *b == byte)? as u128;
+        bits = if i < 21 { bits << 6 | sextet } else { bits << 2 | sextet >> 4 };
+    }
+    Some(bits.to_be_bytes())
+}
+
+/// Writes `partition.metadata` into a partition's directory. On return its content is on the medium and its name is
+/// taken; the name is certain after a power cut once the directory is synced.
+pub fn write_partition_metadata(fs: &dyn FileSystem, dir: &Path, topic_id: &[u8; 16]) -> io::Result<()> {
+    let text = format!("version: 0\ntopic_id: {}\n", topic_id_to_text(topic_id));
+    replace(fs, dir, names::PARTITION_METADATA, text.as_bytes())
+}
+
+/// The topic's id in a partition's directory. `None` if there is no `partition.metadata` or it makes no sense.
+pub fn read_partition_metadata(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<[u8; 16]>> {
+    let Some(text) = read_text(fs, &dir.join(names::PARTITION_METADATA))? else { return Ok(None) };
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    Ok(if field("version") == Some("0") { field("topic_id").and_then(topic_id_from_text) } else { None })
+}
+
+/// Writes `leader-epoch-checkpoint`: pairs of an epoch and its start offset.
+pub(super) fn write_leader_epochs(fs: &dyn FileSystem, dir: &Path, epochs: &[(i32, i64)]) -> io::Result<()> {
+    let mut text = format!("0\n{}\n", epochs.len());
+    for (epoch, start) in epochs {
+        text += &format!("{epoch} {start}\n");
+    }
+    replace(fs, dir, names::LEADER_EPOCH_CHECKPOINT, text.as_bytes())
+}
+
+/// The pairs in `leader-epoch-checkpoint`. `None` if there is none or it makes no sense.
+pub(super) fn read_leader_epochs(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<Vec<(i32, i64)>>> {
+    let Some(text) = read_text(fs, &dir.join(names::LEADER_EPOCH_CHECKPOINT))? else { return Ok(None) };
+    Ok(parse_leader_epochs(&text))
+}
+
+fn parse_leader_epochs(text: &str) -> Option<Vec<(i32, i64)>> {
+    let mut lines = text.lines();
+    if lines.next()?.trim() != "0" {
+        return None;
+    }
+    let count: usize = lines.next()?.trim().parse().ok()?;
+    let pairs: Option<Vec<(i32, i64)>> = lines
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let (epoch, start) = line.trim().split_once(' ')?;
+            Some((epoch.parse().ok()?, start.trim().parse().ok()?))
+        })
+        .collect();
+    let pairs = pairs?;
+    let rising = pairs.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+    (pairs.len() == count && rising).then_some(pairs)
+}
+
+/// Gives the file `name` in `dir` new content in one step: after a power cut it has the old or the new.
+fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+    let temporary = dir.join(format!("{name}{}", names::TEMPORARY));
+    let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
+    file.write_all_at(&[IoSlice::new(content)], 0)?;
+    file.sync()?;
+    fs.rename(&temporary, &dir.join(name))
+}
+
+/// A small file as text. `None` if there is none, or it is too large or no UTF-8.
+fn read_text(fs: &dyn FileSystem, path: &Path) -> io::Result<Option<String>> {
+    let file = match fs.open(path, OpenMode::Read) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let len = file.len()?;
+    if len > LARGEST {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(String::from_utf8(bytes).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::OsFileSystem;
+
+    #[test]
+    fn topic_ids_are_text_and_back() {
+        // As `org.apache.kafka.common.Uuid.toString` writes them.
+        for (id, text) in [
+            (0u128, "AAAAAAAAAAAAAAAAAAAAAA"),
+            (1, "AAAAAAAAAAAAAAAAAAAAAQ"),
+            (u128::MAX, "_____________________w"),
+            (0x000102030405060708090a0b0c0d0e0f, "AAECAwQFBgcICQoLDA0ODw"),
+        ] {
+            assert_eq!(topic_id_to_text(&id.to_be_bytes()), text);
+            assert_eq!(topic_id_from_text(text), Some(id.to_be_bytes()));
+        }
+        assert_eq!(topic_id_from_text("AAECAwQFBgcICQoLDA0OD+"), None);
+        assert_eq!(topic_id_from_text("AAAA"), None);
+    }
+
+    #[test]
+    fn small_files_are_read_as_they_are_written() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read_partition_metadata(&OsFileSystem, dir.path()).unwrap(), None);
+        write_partition_metadata(&OsFileSystem, dir.path(), &[7; 16]).unwrap();
+        assert_eq!(read_partition_metadata(&OsFileSystem, dir.path()).unwrap(), Some([7; 16]));
+        let epochs = vec![(0, 0), (3, 17), (4, 17)];
+        write_leader_epochs(&OsFileSystem, dir.path(), &epochs).unwrap();
+        assert_eq!(read_leader_epochs(&OsFileSystem, dir.path()).unwrap(), Some(epochs));
+        for nonsense in ["", "0", "0\n2\n0 0\n", "1\n0\n", "0\n1\nx y\n", "0\n2\n1 0\n0 0\n"] {
+            assert_eq!(parse_leader_epochs(nonsense), None, "{nonsense:?}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Walking over the batches of a segment file by their headers.
+//!
+//! The walk believes nothing: each length is checked against what the file has left, and where there is no header the
+//! walker stops and says so ([`Walker::find_next`] then looks for the next batch that is whole). Version 2 batches and the
+//! message sets of versions 0 and 1 have these in common, all numbers big-endian:
+//!
+//! | at | bytes | field |
+//! |---:|------:|-------|
+//! |  0 | 8 | offset: v2 that of the first record, v0 and v1 that of the last |
+//! |  8 | 4 | length: the bytes after this field |
+//! | 12 | 4 | v2 the leader epoch, v0 and v1 the CRC-32 of all after it |
+//! | 16 | 1 | magic |
+//! | 18 | 8 | v1 the timestamp |
+
+use std::io;
+use std::sync::Arc;
+
+use crate::record::{BatchHeader, Frame, HEADER_LEN, MAGIC_V2, NO_TIMESTAMP, peek};
+use crate::sys::File;
+
+const MAGIC_AT: usize = 16;
+/// Where the range of a version 2 batch's CRC starts.
+const CRC_FROM: u64 = 21;
+/// The same for the versions before.
+const OLD_CRC_FROM: u64 = 16;
+
+/// What a walk reads at once when it goes through a file from one end to the other, in bytes.
+pub(in crate::storage) const LONG_WALK: usize = 256 * 1024;
+
+/// A batch in a file, as its header tells.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::storage) struct BatchAt {
+    pub position: u64,
+    /// Its bytes, at least 26.
+    pub size: u64,
+    /// The first offset; with the versions before 2 the last, since a compressed one does not tell the first.
+    pub base_offset: i64,
+    pub last_offset: i64,
+    pub max_timestamp: i64,
+    /// The header, of a version 2 batch.
+    pub header: Option<BatchHeader>,
+}
+
+impl BatchAt {
+    pub fn end(&self) -> u64 {
+        self.position + self.size
+    }
+
+    /// What the header at the start of `bytes` tells, for a batch at `position` in a file where batches end at `end` at the
+    /// latest. `None` if no batch can be there.
+    fn parse(bytes: &[u8], position: u64, end: u64) -> Option<BatchAt> {
+        let Frame { magic, size } = peek(bytes).ok()?;
+        let size = size as u64;
+        if position + size > end {
+            return None;
+        }
+        if magic == MAGIC_V2 {
+            let header = BatchHeader::parse(bytes).ok()?;
+            return Some(BatchAt {
+                position,
+                size,
+                base_offset: header.base_offset,
+                last_offset: header.last_offset(),
+                max_timestamp: header.max_timestamp,
+                header: Some(header),
+            });
+        }
+        let offset = i64::from_be_bytes(field(bytes, 0)?);
+        let max_timestamp = if magic == 1 { i64::from_be_bytes(field(bytes, 18)?) } else { NO_TIMESTAMP };
+        (offset >= 0).then_some(BatchAt {
+            position,
+            size,
+            base_offset: offset,
+            last_offset: offset,
+            max_timestamp,
+            header: None,
+        })
+    }
+}
+
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Walks over a file. Holds one buffer of the size it was given.
+#[derive(Debug)]
+pub(in crate::storage) struct Walker {
+    file: Arc<dyn File>,
+    position: u64,
+    end: u64,
+    /// How much is read at once.
+    step: usize,
+    /// Bytes of the file from `buffer_at` on.
+    buffer: Vec<u8>,
+    buffer_at: u64,
+    /// The size of the batch before: where batches are larger than a step, reading a step for a header is a waste.
+    before: u64,
+}
+
+impl Walker {
+    /// Walks from `position`, where a batch has to start, to `end`.
+    pub fn new(file: Arc<dyn File>, position: u64, end: u64, step: usize) -> Self {
+        Walker { file, position, end, step: step.max(HEADER_LEN), buffer: Vec::new(), buffer_at: 0, before: 0 }
+    }
+
+    /// Where the next batch has to start.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Where the walk ends.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Goes on from `position`, where a batch has to start.
+    pub fn skip_to(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// Steps over the next batch. `None` at the end, and where there is no whole batch: [`Walker::position`] tells which.
+    pub fn next(&mut self) -> io::Result<Option<BatchAt>> {
+        if self.position >= self.end {
+            return Ok(None);
+        }
+        let step = if self.before > self.step as u64 { HEADER_LEN } else { self.step };
+        let (position, end) = (self.position, self.end);
+        let bytes = self.window(position, HEADER_LEN, step)?;
+        let Some(batch) = BatchAt::parse(bytes, position, end) else { return Ok(None) };
+        self.position = batch.end();
+        self.before = batch.size;
+        Ok(Some(batch))
+    }
+
+    /// The file's bytes from `at`, at least `need` of them unless the end comes first; `step` are read if some have to be.
+    fn window(&mut self, at: u64, need: usize, step: usize) -> io::Result<&[u8]> {
+        let need = need.min(usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX));
+        let buffered_to = self.buffer_at + self.buffer.len() as u64;
+        if at < self.buffer_at || at + need as u64 > buffered_to {
+            let want = step.max(need).min(usize::try_from(self.end - at).unwrap_or(usize::MAX));
+            self.buffer.resize(want, 0);
+            self.buffer_at = at;
+            let mut filled = 0;
+            // The file may be shorter than it was said to be: then there is just less in the window.
+            while filled < need {
+                match self.file.read_at(&mut self.buffer[filled..], at + filled as u64) {
+                    Ok(0) => break,
+                    Ok(n) => filled += n,
+                    Err(e) => {
+                        self.buffer.clear();
+                        return Err(e);
+                    }
+                }
+            }
+            self.buffer.truncate(filled);
+        }
+        Ok(&self.buffer[(at - self.buffer_at) as usize..])
+    }
+
+    /// The bytes between two positions; `None` if the file has become shorter. Holds all of them at once.
+    pub fn slice(&mut self, start: u64, end: u64) -> io::Result<Option<&[u8]>> {
+        let Ok(size) = usize::try_from(end - start) else { return Ok(None) };
+        let step = self.step;
+        Ok(self.window(start, size, step)?.get(..size))
+    }
+
+    /// Whether the batch's checksum is that of its bytes. Reads it a step at a time where it is larger than a step.
+    pub fn verify(&mut self, batch: &BatchAt) -> io::Result<bool> {
+        let stored_at = if batch.header.is_some() { CRC_FROM - 4 } else { OLD_CRC_FROM - 4 };
+        let mut at = batch.position + stored_at + 4;
+        let size = usize::try_from(batch.size).unwrap_or(usize::MAX).min(self.step);
+        let head = self.window(batch.position, size, self.step)?;
+        let Some(stored) = field(head, stored_at as usize).map(u32::from_be_bytes) else { return Ok(false) };
+        let mut new = 0;
+        let mut old = flate2::Crc::new();
+        while at < batch.end() {
+            let left = usize::try_from(batch.end() - at).unwrap_or(usize::MAX);
+            let bytes = self.window(at, left.min(self.step), self.step)?;
+            let bytes = &bytes[..bytes.len().min(left)];
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            if batch.header.is_some() {
+                new = crc32c::crc32c_append(new, bytes)
+            } else {
+                old.update(bytes)
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(stored == if batch.header.is_some() { new } else { old.sum() })
+    }
+
+    /// Looks behind the walker's position for the next version 2 batch that is whole, checksum and all, with a base offset in
+    /// `offsets`, and moves the walker there. `false`, and the walker has not moved, if there is none up to the end.
+    pub fn find_next(&mut self, offsets: std::ops::RangeInclusive<i64>) -> io::Result<bool> {
+        let (stuck_at, end) = (self.position, self.end);
+        let mut at = stuck_at + 1;
+        while at + HEADER_LEN as u64 <= end {
+            let bytes = self.window(at, HEADER_LEN, self.step)?;
+            if bytes.len() < HEADER_LEN {
+                break;
+            }
+            let starts = bytes.len() - HEADER_LEN + 1;
+            let magics = &bytes[MAGIC_AT..MAGIC_AT + starts];
+            let Some(found) = magics.iter().position(|byte| *byte as i8 == MAGIC_V2) else {
+                at += starts as u64;
+                continue;
+            };
+            let header = BatchAt::parse(&bytes[found..], at + found as u64, end);
+            at += found as u64;
+            if let Some(batch) = header
+                && offsets.contains(&batch.base_offset)
+                && self.verify(&batch)?
+            {
+                self.position = at;
+                return Ok(true);
+            }
+            at += 1;
+        }
+        self.position = stuck_at;
+        Ok(false)
+    }
+}
