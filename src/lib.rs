@@ -6,6 +6,7 @@
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod coordinator;
 pub mod protocol;
 pub mod record;
 pub mod storage;

@@ -1,0 +1,195 @@
+//! A group of whatever kind, as the parts that serve all kinds see it.
+//!
+//! Its stored form starts with the same two bytes for every kind:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | format version, 1 |
+//! | 1 | kind of group: 0 classic, 1 consumer |
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::api::{DescribedGroup, GroupType, ListedGroup};
+use super::classic::ClassicGroup;
+use super::consumer::ConsumerGroup;
+use super::context::Context;
+use super::error::Error;
+use super::offsets::CommittedOffset;
+use super::stored::{BadBytes, Reader, Writer};
+
+const VERSION: u8 = 1;
+pub(super) const CLASSIC: u8 = 0;
+pub(super) const CONSUMER: u8 = 1;
+
+/// What may be shown of a group.
+pub(super) enum Shown<'a> {
+    /// The group in memory, all of which is durable.
+    AsItIs,
+    /// What is stored in its place, if anything is.
+    Stored(Option<&'a Bytes>),
+}
+
+/// Starts the stored form of a group.
+pub(super) fn begin(kind: u8) -> Writer {
+    let mut writer = Writer::default();
+    writer.u8(VERSION);
+    writer.u8(kind);
+    writer
+}
+
+#[derive(Debug)]
+pub(super) enum Group {
+    Classic(ClassicGroup),
+    Consumer(ConsumerGroup),
+}
+
+impl Group {
+    /// A group that holds offsets, and takes members when they come.
+    pub fn simple(id: Arc<str>, now_ms: i64) -> Self {
+        Group::Classic(ClassicGroup::new(id, now_ms))
+    }
+
+    /// Stands in for a group whose stored form cannot be read.
+    pub fn unreadable(id: Arc<str>, now_ms: i64) -> Self {
+        Group::Classic(ClassicGroup::unreadable(id, now_ms))
+    }
+
+    pub fn from_bytes(id: Arc<str>, bytes: &[u8]) -> Result<Self, BadBytes> {
+        let mut reader = Reader::new(bytes);
+        reader.version(VERSION)?;
+        match reader.u8("the kind of group")? {
+            CLASSIC => ClassicGroup::read(id, reader).map(Group::Classic),
+            CONSUMER => ConsumerGroup::read(id, bytes, reader).map(Group::Consumer),
+            kind => Err(reader.unknown("the kind of group", kind)),
+        }
+    }
+
+    pub fn group_type(&self) -> GroupType {
+        match self {
+            Group::Classic(_) => GroupType::Classic,
+            Group::Consumer(_) => GroupType::Consumer,
+        }
+    }
+
+    pub fn state_name(&self) -> &'static str {
+        match self {
+            Group::Classic(group) => group.state_name(),
+            Group::Consumer(group) => group.state_name(),
+        }
+    }
+
+    pub fn list(&self, id: &str) -> ListedGroup {
+        let protocol_type = match self {
+            Group::Classic(group) => group.protocol_type(),
+            Group::Consumer(_) => "consumer",
+        };
+        ListedGroup {
+            group_id: id.to_owned(),
+            protocol_type: protocol_type.to_owned(),
+            state: self.state_name(),
+            group_type: self.group_type(),
+        }
+    }
+
+    /// As a classic group. `None`: it is of another kind.
+    pub fn describe(&self) -> Option<DescribedGroup> {
+        match self {
+            Group::Classic(group) => Some(group.describe()),
+            Group::Consumer(_) => None,
+        }
+    }
+
+    /// Looks at what may be shown of the group. `None`: nothing may.
+    pub fn look<T>(&self, id: &Arc<str>, look: impl FnOnce(&Group) -> T) -> Option<T> {
+        let shown = match self {
+            Group::Classic(_) => Shown::AsItIs,
+            Group::Consumer(group) => group.shown(),
+        };
+        match shown {
+            Shown::AsItIs => Some(look(self)),
+            Shown::Stored(bytes) => Group::from_bytes(id.clone(), bytes?).ok().map(|group| look(&group)),
+        }
+    }
+
+    pub fn restored(&mut self, context: &mut Context) {
+        match self {
+            Group::Classic(group) => group.restored(context),
+            Group::Consumer(group) => group.restored(context),
+        }
+    }
+
+    pub fn is_blank(&self) -> bool {
+        match self {
+            Group::Classic(group) => group.is_blank(),
+            Group::Consumer(group) => group.is_blank(),
+        }
+    }
+
+    pub fn is_abandoned(&self) -> bool {
+        match self {
+            Group::Classic(group) => group.is_abandoned(),
+            Group::Consumer(group) => group.is_empty(),
+        }
+    }
+
+    pub fn is_subscribed_to(&self, topic: &str) -> bool {
+        match self {
+            Group::Classic(group) => group.is_subscribed_to(topic),
+            Group::Consumer(group) => group.is_subscribed_to(topic),
+        }
+    }
+
+    pub fn expiry_base_ms(&self, offset: &CommittedOffset) -> Option<i64> {
+        match self {
+            Group::Classic(group) => group.expiry_base_ms(offset),
+            Group::Consumer(_) => Some(offset.commit_timestamp_ms),
+        }
+    }
+
+    pub fn may_delete(&self) -> Result<(), Error> {
+        match self {
+            Group::Classic(group) => group.may_delete(),
+            Group::Consumer(group) => group.may_delete(),
+        }
+    }
+
+    pub fn may_delete_offsets(&self) -> Result<(), Error> {
+        match self {
+            Group::Classic(group) => group.may_delete_offsets(),
+            Group::Consumer(group) => group.may_delete_offsets(),
+        }
+    }
+
+    /// The group's removal is on its way to the disk, and nothing else may happen to it.
+    pub fn die(&mut self) {
+        match self {
+            Group::Classic(group) => group.die(),
+            Group::Consumer(group) => group.die(),
+        }
+    }
+
+    /// The removal failed.
+    pub fn revive(&mut self) {
+        match self {
+            Group::Classic(group) => group.revive(),
+            Group::Consumer(group) => group.revive(),
+        }
+    }
+
+    pub fn cancel_timers(&self, context: &mut Context) {
+        match self {
+            Group::Classic(group) => group.cancel_timers(context),
+            Group::Consumer(group) => group.cancel_timers(context),
+        }
+    }
+
+    /// Refuses every request that waits.
+    pub fn refuse_waiting(&mut self, context: &mut Context, error: Error) {
+        match self {
+            Group::Classic(group) => group.refuse_waiting(context, error),
+            Group::Consumer(group) => group.refuse_waiting(context, error),
+        }
+    }
+}

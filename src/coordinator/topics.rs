@@ -1,0 +1,53 @@
+//! What the coordinator knows of topics: plain data that it is handed whenever it changes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::protocol::Uuid;
+
+/// A topic, as far as groups are concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicMetadata {
+    pub name: Arc<str>,
+    pub id: Uuid,
+    /// How many partitions it has; they are numbered from 0.
+    pub partitions: i32,
+}
+
+/// Every topic there is at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Topics {
+    by_name: BTreeMap<Arc<str>, (Uuid, i32)>,
+    by_id: HashMap<Uuid, Arc<str>>,
+}
+
+impl Topics {
+    /// The id of a topic and how many partitions it has.
+    pub(super) fn by_name(&self, name: &str) -> Option<(Uuid, i32)> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn name(&self, id: Uuid) -> Option<&Arc<str>> {
+        self.by_id.get(&id)
+    }
+
+    /// How many partitions the topic with this id has; none if there is no such topic.
+    pub(super) fn partitions(&self, id: Uuid) -> i32 {
+        self.name(id).and_then(|name| self.by_name(name)).map_or(0, |(_, partitions)| partitions)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.by_name.keys()
+    }
+}
+
+impl FromIterator<TopicMetadata> for Topics {
+    fn from_iter<I: IntoIterator<Item = TopicMetadata>>(topics: I) -> Self {
+        let mut all = Topics::default();
+        for topic in topics {
+            all.by_id.insert(topic.id, topic.name.clone());
+            all.by_name.insert(topic.name, (topic.id, topic.partitions));
+        }
+        all
+    }
+}
