@@ -1,8 +1,11 @@
 //! What is on disk, and how it gets there and back. Synchronous; it names no request and no response of the protocol.
 
+mod backoff;
 pub mod catalog;
+pub mod cleaner;
 pub mod log;
 pub mod names;
+pub mod retention;
 mod rewrite;
 pub mod store;
 
