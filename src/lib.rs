@@ -6,7 +6,9 @@
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod broker;
 pub mod coordinator;
+pub mod net;
 pub mod protocol;
 pub mod record;
 pub mod storage;

@@ -1,0 +1,111 @@
+//! What goes on in the background with the logs: old segments go, and compacted topics are cleaned.
+//!
+//! The work is done on the threads that are there for what blocks; nothing of it has a thread of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use super::Broker;
+use super::config::BrokerConfig;
+use crate::storage::cleaner::{CleanerSettings, CleanerState, Work};
+use crate::storage::retention::Retention;
+
+/// How often segments are looked for that are too old or too many, and how often the number of cleaners is.
+const SWEEP: Duration = Duration::from_secs(1);
+/// A cleaner that finds nothing to do rests at least this long.
+const SHORTEST_REST: Duration = Duration::from_millis(10);
+
+/// Removes what is too old or too much, for ever.
+pub(super) async fn sweep_logs(broker: Arc<Broker>) {
+    let retention = Arc::new(Retention::new(broker.store().clone()));
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick comes at once: not before there is something else to do.
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let (retention, this) = (retention.clone(), broker.clone());
+        let is_cleaned = cleaners(&broker.config()) > 0;
+        // Only a panic in the sweep loses its answer; the next one goes on.
+        let _ = broker
+            .blocking(move || retention.sweep(|topic_id, log| !is_cleaned || !this.cleaner.is_due(topic_id, log)))
+            .await;
+    }
+}
+
+/// Has as many cleaners as the configs say, for ever.
+pub(super) async fn clean_logs(broker: Arc<Broker>) {
+    // A place has one cleaner or none; they end with this.
+    let mut places: Vec<JoinSet<()>> = Vec::new();
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let wanted = cleaners(&broker.config());
+        if places.len() < wanted {
+            places.resize_with(wanted, JoinSet::new);
+        }
+        for (number, place) in places.iter_mut().enumerate().take(wanted) {
+            while place.try_join_next().is_some() {}
+            if place.is_empty() {
+                place.spawn(clean(broker.clone(), number));
+            }
+        }
+    }
+}
+
+/// One cleaner. It ends when there are to be fewer, and never in a pass.
+async fn clean(broker: Arc<Broker>, number: usize) {
+    let mut work = Work::default();
+    loop {
+        let config = broker.config();
+        if work.is_idle() && number >= cleaners(&config) {
+            return;
+        }
+        let settings = settings(&config);
+        let (cleaner, mut taken) = (broker.cleaner.clone(), std::mem::take(&mut work));
+        let done = broker
+            .blocking(move || {
+                let rest = cleaner.step(&mut taken, &settings);
+                (taken, rest)
+            })
+            .await;
+        // The cleaner has taken note of a panic in its work.
+        let (taken, rest) = done.unwrap_or_else(|_| (Work::default(), settings.rest));
+        work = taken;
+        if !rest.is_zero() {
+            tokio::time::sleep(rest).await;
+        }
+    }
+}
+
+/// How many passes may run at once.
+fn cleaners(config: &BrokerConfig) -> usize {
+    match config.boolean("log.cleaner.enable") {
+        true => usize::try_from(config.int("log.cleaner.threads")).unwrap_or(0),
+        false => 0,
+    }
+}
+
+fn settings(config: &BrokerConfig) -> CleanerSettings {
+    let bytes = |n: i64| usize::try_from(n).unwrap_or(0);
+    CleanerSettings {
+        threads: cleaners(config),
+        map_bytes: bytes(config.long("log.cleaner.dedupe.buffer.size")),
+        load_factor: config.double("log.cleaner.io.buffer.load.factor"),
+        buffer_bytes: bytes(config.int("log.cleaner.io.buffer.size").into()),
+        bytes_per_second: config.double("log.cleaner.io.max.bytes.per.second"),
+        rest: Duration::from_millis(u64::try_from(config.long("log.cleaner.backoff.ms")).unwrap_or(0))
+            .max(SHORTEST_REST),
+    }
+}
+
+impl Broker {
+    /// What is known of the cleaning of the logs, by topic and partition.
+    pub fn cleaner_states(&self) -> Vec<CleanerState> {
+        self.cleaner.states()
+    }
+}
