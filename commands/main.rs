@@ -1,1 +1,32 @@
-fn main() {}
+//! The executable: arguments, settings, output and exit codes. The engine is the library, and is reached through its
+//! public API alone.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cli;
+mod completions;
+mod exit;
+#[cfg(test)]
+mod generated;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    // clap ends the process itself for --help (0) and for wrong usage (2).
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let (_, matches) = matches.subcommand().expect("clap asks for a command");
+    let result = match cli.command {
+        Command::Serve(args) => serve::run(&args, matches),
+        Command::Completions(args) => completions::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

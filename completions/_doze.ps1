@@ -1,0 +1,62 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'doze'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'doze' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the broker')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
+            break
+        }
+        'doze;serve' {
+            [CompletionResult]::new('--listen', '--listen', [CompletionResultType]::ParameterName, 'The address to listen on. Port 0 picks a free one. Kafka''s listeners [default: 127.0.0.1:9092]')
+            [CompletionResult]::new('--advertise', '--advertise', [CompletionResultType]::ParameterName, 'The address that clients are told to connect to. Kafka''s advertised.listeners [default: the one that each client connected to]')
+            [CompletionResult]::new('--data-dir', '--data-dir', [CompletionResultType]::ParameterName, 'Where the data is kept. Kafka''s log.dirs [default: ./data]')
+            [CompletionResult]::new('--meta-db', '--meta-db', [CompletionResultType]::ParameterName, 'The file of topics, committed offsets and producer ids [default: meta.db in the data directory]')
+            [CompletionResult]::new('--segment-bytes', '--segment-bytes', [CompletionResultType]::ParameterName, 'How large a segment gets before a new one is begun, at least 1048576. Kafka''s log.segment.bytes [default: 134217728]')
+            [CompletionResult]::new('--index-interval-bytes', '--index-interval-bytes', [CompletionResultType]::ParameterName, 'How many bytes of a segment lie between two entries of its index. Kafka''s log.index.interval.bytes [default: 4096]')
+            [CompletionResult]::new('--fsync-interval', '--fsync-interval', [CompletionResultType]::ParameterName, 'How often everything written is flushed to the disk, as 500ms, 2s, 1m or a number of milliseconds; 0 never. Records sent with acks=all are flushed before they are acknowledged, whatever this is [default: 500ms]')
+            [CompletionResult]::new('--retention-bytes', '--retention-bytes', [CompletionResultType]::ParameterName, 'Delete the oldest segments of a partition that is larger than this; -1 deletes none. Kafka''s log.retention.bytes [default: -1]')
+            [CompletionResult]::new('--retention-ms', '--retention-ms', [CompletionResultType]::ParameterName, 'Delete segments whose newest record is older than this many milliseconds; -1 deletes none. Kafka''s log.retention.ms [default: -1]')
+            [CompletionResult]::new('--auto-create-topics', '--auto-create-topics', [CompletionResultType]::ParameterName, 'Whether a topic is created when a client asks for one that does not exist. Kafka''s auto.create.topics.enable [default: true]')
+            [CompletionResult]::new('--default-partitions', '--default-partitions', [CompletionResultType]::ParameterName, 'How many partitions a topic gets when its creator does not say. Kafka''s num.partitions [default: 1]')
+            [CompletionResult]::new('--override', '--override', [CompletionResultType]::ParameterName, 'Set a broker config under Kafka''s name. Can be given several times; of two for the same key the later counts. DOZE_OVERRIDE holds several, separated by semicolons')
+            [CompletionResult]::new('--log-level', '--log-level', [CompletionResultType]::ParameterName, 'How much is logged: off, error, warn, info, debug or trace [default: info]')
+            [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'How the log and the ready line are written: text or json, one object a line [default: text]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka''s names')
+            [CompletionResult]::new('--print-config', '--print-config', [CompletionResultType]::ParameterName, 'Print each setting with its value and where it is from, as a file for --config, and exit')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'doze;completions' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}

@@ -1,0 +1,54 @@
+
+use builtin;
+use str;
+
+set edit:completion:arg-completer[doze] = {|@words|
+    fn spaces {|n|
+        builtin:repeat $n ' ' | str:join ''
+    }
+    fn cand {|text desc|
+        edit:complex-candidate $text &display=$text' '(spaces (- 14 (wcswidth $text)))$desc
+    }
+    var command = 'doze'
+    for word $words[1..-1] {
+        if (str:has-prefix $word '-') {
+            break
+        }
+        set command = $command';'$word
+    }
+    var completions = [
+        &'doze'= {
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+            cand serve 'Run the broker'
+            cand completions 'Print the completion script of a shell'
+        }
+        &'doze;serve'= {
+            cand --listen 'The address to listen on. Port 0 picks a free one. Kafka''s listeners [default: 127.0.0.1:9092]'
+            cand --advertise 'The address that clients are told to connect to. Kafka''s advertised.listeners [default: the one that each client connected to]'
+            cand --data-dir 'Where the data is kept. Kafka''s log.dirs [default: ./data]'
+            cand --meta-db 'The file of topics, committed offsets and producer ids [default: meta.db in the data directory]'
+            cand --segment-bytes 'How large a segment gets before a new one is begun, at least 1048576. Kafka''s log.segment.bytes [default: 134217728]'
+            cand --index-interval-bytes 'How many bytes of a segment lie between two entries of its index. Kafka''s log.index.interval.bytes [default: 4096]'
+            cand --fsync-interval 'How often everything written is flushed to the disk, as 500ms, 2s, 1m or a number of milliseconds; 0 never. Records sent with acks=all are flushed before they are acknowledged, whatever this is [default: 500ms]'
+            cand --retention-bytes 'Delete the oldest segments of a partition that is larger than this; -1 deletes none. Kafka''s log.retention.bytes [default: -1]'
+            cand --retention-ms 'Delete segments whose newest record is older than this many milliseconds; -1 deletes none. Kafka''s log.retention.ms [default: -1]'
+            cand --auto-create-topics 'Whether a topic is created when a client asks for one that does not exist. Kafka''s auto.create.topics.enable [default: true]'
+            cand --default-partitions 'How many partitions a topic gets when its creator does not say. Kafka''s num.partitions [default: 1]'
+            cand --override 'Set a broker config under Kafka''s name. Can be given several times; of two for the same key the later counts. DOZE_OVERRIDE holds several, separated by semicolons'
+            cand --log-level 'How much is logged: off, error, warn, info, debug or trace [default: info]'
+            cand --log-format 'How the log and the ready line are written: text or json, one object a line [default: text]'
+            cand --config 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka''s names'
+            cand --print-config 'Print each setting with its value and where it is from, as a file for --config, and exit'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'doze;completions'= {
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+    ]
+    $completions[$command]
+}

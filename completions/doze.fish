@@ -1,0 +1,48 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_doze_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_doze_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_doze_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_doze_using_subcommand
+    set -l cmd (__fish_doze_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c doze -n "__fish_doze_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_needs_command" -s V -l version -d 'Print version'
+complete -c doze -n "__fish_doze_needs_command" -f -a "serve" -d 'Run the broker'
+complete -c doze -n "__fish_doze_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c doze -n "__fish_doze_using_subcommand serve" -l listen -d 'The address to listen on. Port 0 picks a free one. Kafka\'s listeners [default: 127.0.0.1:9092]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l advertise -d 'The address that clients are told to connect to. Kafka\'s advertised.listeners [default: the one that each client connected to]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l data-dir -d 'Where the data is kept. Kafka\'s log.dirs [default: ./data]' -r -f -a "(__fish_complete_directories)"
+complete -c doze -n "__fish_doze_using_subcommand serve" -l meta-db -d 'The file of topics, committed offsets and producer ids [default: meta.db in the data directory]' -r -F
+complete -c doze -n "__fish_doze_using_subcommand serve" -l segment-bytes -d 'How large a segment gets before a new one is begun, at least 1048576. Kafka\'s log.segment.bytes [default: 134217728]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l index-interval-bytes -d 'How many bytes of a segment lie between two entries of its index. Kafka\'s log.index.interval.bytes [default: 4096]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l fsync-interval -d 'How often everything written is flushed to the disk, as 500ms, 2s, 1m or a number of milliseconds; 0 never. Records sent with acks=all are flushed before they are acknowledged, whatever this is [default: 500ms]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l retention-bytes -d 'Delete the oldest segments of a partition that is larger than this; -1 deletes none. Kafka\'s log.retention.bytes [default: -1]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l retention-ms -d 'Delete segments whose newest record is older than this many milliseconds; -1 deletes none. Kafka\'s log.retention.ms [default: -1]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l auto-create-topics -d 'Whether a topic is created when a client asks for one that does not exist. Kafka\'s auto.create.topics.enable [default: true]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l default-partitions -d 'How many partitions a topic gets when its creator does not say. Kafka\'s num.partitions [default: 1]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l override -d 'Set a broker config under Kafka\'s name. Can be given several times; of two for the same key the later counts. DOZE_OVERRIDE holds several, separated by semicolons' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l log-level -d 'How much is logged: off, error, warn, info, debug or trace [default: info]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l log-format -d 'How the log and the ready line are written: text or json, one object a line [default: text]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l config -d 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka\'s names' -r -F
+complete -c doze -n "__fish_doze_using_subcommand serve" -l print-config -d 'Print each setting with its value and where it is from, as a file for --config, and exit'
+complete -c doze -n "__fish_doze_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
