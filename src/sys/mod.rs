@@ -14,6 +14,7 @@ mod limits;
 mod os_file;
 mod random;
 mod sendfile;
+pub mod sim;
 mod workers;
 
 use std::sync::Arc;

@@ -1,0 +1,168 @@
+//! Consumer groups on a simulated disk: the power is cut after each file operation of a broker under a group that two
+//! members share, and whatever a member was told has to hold: its epoch is still good, what it has is its own, who has
+//! left is gone, and what it has committed is there.
+
+use std::collections::BTreeMap;
+
+use doze::protocol::messages::consumer_group_heartbeat::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, RequestTopicPartitions,
+};
+use doze::protocol::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use doze::protocol::messages::offset_commit::{
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use doze::protocol::messages::offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+use doze::protocol::{ErrorCode, Uuid};
+use doze::sys::sim::{Cut, Prng, SimFileSystem};
+
+use crate::broker::{Life, new_disk};
+
+/// What a member knows.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    epoch: i32,
+    owned: Vec<i32>,
+    leaves: bool,
+    has_left: bool,
+}
+
+#[derive(Debug, Default)]
+struct Story {
+    topic: Uuid,
+    members: BTreeMap<&'static str, Member>,
+    committed: i64,
+    asked_to_commit: i64,
+}
+
+impl Story {
+    /// A full heartbeat, with a new epoch if it is to join or leave. What it is told, the member knows and does.
+    fn beat(&mut self, life: &Life, id: &'static str, epoch: Option<i32>) -> Option<ConsumerGroupHeartbeatResponse> {
+        let member = self.members.entry(id).or_default();
+        member.leaves |= epoch == Some(-1);
+        let answer = life.call(1, &request(id, epoch.unwrap_or(member.epoch), self.topic, &member.owned))?;
+        if answer.error_code == 0 {
+            (member.epoch, member.has_left) = (answer.member_epoch, member.leaves);
+            if let Some(assignment) = &answer.assignment {
+                member.owned = assignment.topic_partitions.iter().flat_map(|topic| topic.partitions.clone()).collect();
+            }
+        }
+        Some(answer).filter(|answer| answer.error_code == 0)
+    }
+
+    fn commit(&mut self, life: &Life, offset: i64) -> Option<()> {
+        self.asked_to_commit = offset;
+        let partition = OffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
+        let topic = OffsetCommitRequestTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
+        let request = OffsetCommitRequest {
+            group_id: "g".into(),
+            member_id: "a".into(),
+            generation_id_or_member_epoch: self.members["a"].epoch,
+            topics: vec![topic],
+            ..Default::default()
+        };
+        let answer = life.call(9, &request)?;
+        if answer.topics[0].partitions[0].error_code != 0 {
+            return None;
+        }
+        self.committed = offset;
+        Some(())
+    }
+}
+
+fn request(member: &str, epoch: i32, topic: Uuid, owned: &[i32]) -> ConsumerGroupHeartbeatRequest {
+    let owned = RequestTopicPartitions { topic_id: topic, partitions: owned.to_vec() };
+    ConsumerGroupHeartbeatRequest {
+        group_id: "g".into(),
+        member_id: member.into(),
+        member_epoch: epoch,
+        rebalance_timeout_ms: 60_000,
+        subscribed_topic_names: Some(vec!["t".into()]),
+        topic_partitions: Some(if epoch == 0 { vec![] } else { vec![owned] }),
+        ..Default::default()
+    }
+}
+
+/// `a` has a topic to itself, `b` comes, they share it, `a` commits, `b` goes. Answers whether it came to its end.
+fn tell(life: &Life, story: &mut Story) -> Option<()> {
+    let topic = CreatableTopic { name: "t".into(), num_partitions: 4, replication_factor: 1, ..Default::default() };
+    let made = life.call(7, &CreateTopicsRequest { topics: vec![topic], ..Default::default() })?;
+    story.topic = made.topics[0].topic_id;
+    story.beat(life, "a", Some(0))?;
+    story.commit(life, 1)?;
+    story.beat(life, "b", Some(0))?;
+    story.beat(life, "a", None)?;
+    story.beat(life, "a", None)?;
+    story.beat(life, "b", None)?;
+    assert_eq!((&story.members["a"].owned, &story.members["b"].owned), (&vec![0, 1], &vec![2, 3]));
+    story.commit(life, 2)?;
+    story.beat(life, "b", Some(-1))?;
+    story.beat(life, "a", None)?;
+    assert_eq!(story.members["a"].owned, [0, 1, 2, 3]);
+    story.commit(life, 3)
+}
+
+/// Answers how many members there were to look at.
+fn check(seed: u64, fs: SimFileSystem, story: &Story) -> usize {
+    let life = Life::start(seed, fs).expect("it starts after the cut");
+    let mut owners: BTreeMap<i32, &str> = BTreeMap::new();
+    let mut looked_at = 0;
+    for (id, member) in story.members.iter().filter(|(_, member)| member.epoch != 0) {
+        for partition in member.owned.iter().filter(|_| !member.leaves) {
+            assert_eq!(owners.insert(*partition, id), None, "{partition} has two owners; {story:?}");
+        }
+        let epoch = if member.has_left { 9 } else { member.epoch };
+        let answer = life.call(1, &request(id, epoch, story.topic, &member.owned)).expect("a heartbeat is answered");
+        let error = ErrorCode::from_code(answer.error_code);
+        match member {
+            Member { has_left: true, .. } => {
+                assert_eq!(error, Some(ErrorCode::UnknownMemberId), "{id} has left; {story:?}")
+            }
+            Member { leaves: true, .. } => {}
+            _ => {
+                assert_eq!(error, Some(ErrorCode::None), "{id} is fenced: {:?}; {story:?}", answer.error_message);
+                assert!(answer.member_epoch >= member.epoch, "{id} is set back; {story:?}");
+            }
+        }
+        looked_at += 1;
+    }
+    let topics = OffsetFetchRequestTopics { name: "t".into(), partition_indexes: vec![0], ..Default::default() };
+    let group = OffsetFetchRequestGroup { group_id: "g".into(), topics: Some(vec![topics]), ..Default::default() };
+    let fetched = life.call(9, &OffsetFetchRequest { groups: vec![group], ..Default::default() });
+    let offset =
+        fetched.expect("an offset fetch is answered").groups[0].topics[0].partitions[0].committed_offset.max(0);
+    assert!((story.committed..=story.asked_to_commit).contains(&offset), "{offset} is committed; {story:?}");
+    looked_at
+}
+
+#[test]
+fn the_power_is_cut_after_each_file_operation_of_a_consumer_group() {
+    let seed: u64 = std::env::var("DOZE_SEED").map_or(1, |seed| seed.parse().expect("DOZE_SEED is a number"));
+    let fs = new_disk(seed);
+    let life = Life::start(seed, fs.clone()).unwrap();
+    tell(&life, &mut Story::default()).expect("nothing fails");
+    life.settle();
+    drop(life);
+    let operations: Vec<_> = fs.log().into_iter().filter(|operation| operation.kind.changes()).collect();
+    let (mut cuts, mut looked_at) = (0, 0);
+    for operation in &operations {
+        for (n, cut) in [Cut::NOTHING_KEPT, Cut::ANY].into_iter().enumerate() {
+            let fs = new_disk(seed);
+            fs.stop_after(operation.number);
+            let mut story = Story::default();
+            if let Some(life) = Life::start(seed, fs.clone()) {
+                let _ = tell(&life, &mut story);
+                life.settle();
+            }
+            let mut prng = Prng::stream(seed.wrapping_add(operation.number), &format!("cut {n}"));
+            let after = fs.power_cut(cut, &mut prng);
+            let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(prng.next_u64(), after, &story)));
+            looked_at += run.unwrap_or_else(|panic| {
+                eprintln!("seed {seed}, cut {n} after {operation}");
+                std::panic::resume_unwind(panic)
+            });
+            cuts += 1;
+        }
+    }
+    println!("{cuts} power cuts, {looked_at} members looked at");
+    assert!(cuts > 60 && looked_at > 40, "{cuts} cuts, {looked_at} members");
+}

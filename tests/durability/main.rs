@@ -1,0 +1,12 @@
+//! Durability, proved on a simulated disk: a workload is run with each of its file operations failing, and with the power
+//! cut after each, and whatever was acknowledged has to be there.
+
+#![allow(clippy::unwrap_used)]
+
+mod broker;
+mod consumer_groups;
+mod life;
+mod model;
+mod regressions;
+mod sweep;
+mod transactions;
