@@ -1,0 +1,22 @@
+//! The executable as its users have it: started, asked over TCP, stopped, killed, started again.
+
+#![allow(clippy::unwrap_used)]
+
+mod admin;
+mod asks;
+mod bad_input;
+mod cluster;
+mod configs;
+mod consumer_groups;
+mod credentials;
+mod data;
+mod durability;
+mod fetch;
+mod groups;
+mod harness;
+mod offsets;
+mod produce;
+mod producer;
+mod quotas;
+mod serve;
+mod transactions;
