@@ -126,14 +126,19 @@ impl Broker {
     pub fn network_settings(&self, ip: IpAddr) -> NetworkSettings {
         let config = self.config();
         let count = |name| usize::try_from(config.int(name)).unwrap_or(0);
-        let idle = config.long("connections.max.idle.ms");
         NetworkSettings {
             max_connections: count("max.connections"),
             max_connections_per_ip: config.max_connections_of(ip),
             max_request_bytes: count("socket.request.max.bytes"),
-            // Negative is no limit; a century is none either, and fits every clock.
-            max_idle: u64::try_from(idle).map_or(CENTURY, |ms| Duration::from_millis(ms).min(CENTURY)),
+            max_idle: self.max_idle(),
         }
+    }
+
+    /// `connections.max.idle.ms`: how long a connection may be quiet.
+    fn max_idle(&self) -> Duration {
+        let idle = self.config().long("connections.max.idle.ms");
+        // Negative is no limit; a century is none either, and fits every clock.
+        u64::try_from(idle).map_or(CENTURY, |ms| Duration::from_millis(ms).min(CENTURY))
     }
 
     /// A new connection from `peer` to `local`.

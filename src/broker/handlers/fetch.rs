@@ -76,7 +76,7 @@ async fn answer(broker: Arc<Broker>, context: Context, request: FetchRequest, se
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes);
     let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     // A client that has left is found out by the answer, so none is kept waiting for longer than it may be idle.
-    let deadline = Instant::now() + wait.min(broker.network_settings(context.client.peer.ip()).max_idle);
+    let deadline = Instant::now() + wait.min(broker.max_idle());
     let arrived = Arc::new(Notify::new());
     let mut watches: Vec<WatchGuard> = vec![];
     let look = loop {
