@@ -86,8 +86,18 @@ mod tests {
 
     #[test]
     fn shown_as_kafka_shows_it_and_read_back() {
-        // What org.apache.kafka.common.Uuid prints for these two.
-        assert_eq!(Uuid([0xff; 16]).to_string(), "_____________________w");
+        // What org.apache.kafka.common.Uuid prints for these.
+        for (id, text) in [
+            (0u128, "AAAAAAAAAAAAAAAAAAAAAA"),
+            (1, "AAAAAAAAAAAAAAAAAAAAAQ"),
+            (u128::MAX, "_____________________w"),
+            (0x000102030405060708090a0b0c0d0e0f, "AAECAwQFBgcICQoLDA0ODw"),
+        ] {
+            assert_eq!(Uuid(id.to_be_bytes()).to_string(), text);
+            assert_eq!(text.parse(), Ok(Uuid(id.to_be_bytes())));
+        }
+        assert!("AAECAwQFBgcICQoLDA0OD+".parse::<Uuid>().is_err());
+        assert!("AAAA".parse::<Uuid>().is_err());
         let id = Uuid(*b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f");
         assert_eq!(id.to_string(), "AAECAwQFBgcICQoLDA0ODw");
         assert_eq!("AAECAwQFBgcICQoLDA0ODw".parse(), Ok(id));

@@ -15,47 +15,25 @@
 use std::io::{self, IoSlice};
 use std::path::Path;
 
+use crate::protocol::Uuid;
 use crate::storage::names;
 use crate::sys::{FileSystem, OpenMode};
 
 /// More than any small text file of a partition ever has, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// A topic's id as text, as Apache Kafka writes it.
-pub fn topic_id_to_text(id: &[u8; 16]) -> String {
-    let bits = u128::from_be_bytes(*id);
-    // 128 bits are 21 characters of six bits, and two bits that start a 22nd.
-    let sextet = |i: u32| if i < 21 { bits >> (122 - 6 * i) } else { bits << 4 };
-    (0..22).map(|i| ALPHABET[(sextet(i) & 63) as usize] as char).collect()
-}
-
-/// The topic's id that `text` stands for; `None` if it stands for none.
-pub fn topic_id_from_text(text: &str) -> Option<[u8; 16]> {
-    if text.len() != 22 {
-        return None;
-    }
-    let mut bits = 0u128;
-    for (i, byte) in text.bytes().enumerate() {
-        let sextet = ALPHABET.iter().position(|b| *b == byte)? as u128;
-        bits = if i < 21 { bits << 6 | sextet } else { bits << 2 | sextet >> 4 };
-    }
-    Some(bits.to_be_bytes())
-}
-
 /// Writes `partition.metadata` into a partition's directory. On return its content is on the medium and its name is
 /// taken; the name is certain after a power cut once the directory is synced.
-pub fn write_partition_metadata(fs: &dyn FileSystem, dir: &Path, topic_id: &[u8; 16]) -> io::Result<()> {
-    let text = format!("version: 0\ntopic_id: {}\n", topic_id_to_text(topic_id));
+pub fn write_partition_metadata(fs: &dyn FileSystem, dir: &Path, topic_id: Uuid) -> io::Result<()> {
+    let text = format!("version: 0\ntopic_id: {topic_id}\n");
     replace(fs, dir, names::PARTITION_METADATA, text.as_bytes())
 }
 
 /// The topic's id in a partition's directory. `None` if there is no `partition.metadata` or it makes no sense.
-pub fn read_partition_metadata(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<[u8; 16]>> {
+pub fn read_partition_metadata(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<Uuid>> {
     let Some(text) = read_text(fs, &dir.join(names::PARTITION_METADATA))? else { return Ok(None) };
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    Ok(if field("version") == Some("0") { field("topic_id").and_then(topic_id_from_text) } else { None })
+    Ok(if field("version") == Some("0") { field("topic_id").and_then(|text| text.parse().ok()) } else { None })
 }
 
 /// Writes `leader-epoch-checkpoint`: pairs of an epoch and its start offset.
@@ -122,27 +100,11 @@ mod tests {
     use crate::sys::OsFileSystem;
 
     #[test]
-    fn topic_ids_are_text_and_back() {
-        // As `org.apache.kafka.common.Uuid.toString` writes them.
-        for (id, text) in [
-            (0u128, "AAAAAAAAAAAAAAAAAAAAAA"),
-            (1, "AAAAAAAAAAAAAAAAAAAAAQ"),
-            (u128::MAX, "_____________________w"),
-            (0x000102030405060708090a0b0c0d0e0f, "AAECAwQFBgcICQoLDA0ODw"),
-        ] {
-            assert_eq!(topic_id_to_text(&id.to_be_bytes()), text);
-            assert_eq!(topic_id_from_text(text), Some(id.to_be_bytes()));
-        }
-        assert_eq!(topic_id_from_text("AAECAwQFBgcICQoLDA0OD+"), None);
-        assert_eq!(topic_id_from_text("AAAA"), None);
-    }
-
-    #[test]
     fn small_files_are_read_as_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read_partition_metadata(&OsFileSystem, dir.path()).unwrap(), None);
-        write_partition_metadata(&OsFileSystem, dir.path(), &[7; 16]).unwrap();
-        assert_eq!(read_partition_metadata(&OsFileSystem, dir.path()).unwrap(), Some([7; 16]));
+        write_partition_metadata(&OsFileSystem, dir.path(), Uuid([7; 16])).unwrap();
+        assert_eq!(read_partition_metadata(&OsFileSystem, dir.path()).unwrap(), Some(Uuid([7; 16])));
         let epochs = vec![(0, 0), (3, 17), (4, 17)];
         write_leader_epochs(&OsFileSystem, dir.path(), &epochs).unwrap();
         assert_eq!(read_leader_epochs(&OsFileSystem, dir.path()).unwrap(), Some(epochs));

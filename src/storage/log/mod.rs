@@ -59,7 +59,7 @@ pub use append::Appended;
 pub use check::Damage;
 pub use config::LogConfig;
 pub use error::{AppendError, CloseError, FileError, Offline, OpenError, ReadError, SyncError, TruncateError};
-pub use files::{read_partition_metadata, topic_id_from_text, topic_id_to_text, write_partition_metadata};
+pub use files::{read_partition_metadata, write_partition_metadata};
 pub use index::AbortedTransaction;
 pub use producers::{EndMarker, InTransaction, ProducerInfo, Standing};
 pub use read::{Isolation, ReadResult};

@@ -46,7 +46,7 @@ impl Dirs {
     /// Writes the partition's metadata, durably.
     pub fn write_metadata(&self, dir: &Path, topic_id: Uuid) -> Result<(), DirError> {
         let file = || dir.join(names::PARTITION_METADATA);
-        write_partition_metadata(self.fs(), dir, &topic_id.0).map_err(|e| DirError::of("write", &file())(e))?;
+        write_partition_metadata(self.fs(), dir, topic_id).map_err(|e| DirError::of("write", &file())(e))?;
         self.fs().sync_dir(dir).map_err(DirError::of("flush", dir))
     }
 
@@ -76,7 +76,7 @@ impl Dirs {
             return Ok(Leftover::HalfMade);
         }
         let id = read_partition_metadata(self.fs(), dir).map_err(DirError::of("read the metadata of", dir))?;
-        Ok(match id.map(Uuid) {
+        Ok(match id {
             Some(id) if deleted(id) => Leftover::Deleted(id),
             _ => Leftover::Unknown,
         })

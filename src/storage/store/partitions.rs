@@ -113,7 +113,7 @@ impl Store {
     /// The directory has to be this topic's. Metadata that is missing or torn is made anew: the catalog knows better.
     fn check_metadata(&self, dir: &Path, topic_id: Uuid) -> Result<(), PartitionError> {
         let found = read_partition_metadata(&*self.dirs.env.fs, dir);
-        match found.map_err(|e| Arc::new(DirError::of("read the metadata of", dir)(e)))?.map(Uuid) {
+        match found.map_err(|e| Arc::new(DirError::of("read the metadata of", dir)(e)))? {
             Some(found) if found == topic_id => Ok(()),
             Some(found) => Err(PartitionError::OtherTopic {
                 dir: dir.to_owned(),
