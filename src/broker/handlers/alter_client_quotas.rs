@@ -57,7 +57,7 @@ fn op(asked: OpData) -> Op {
 }
 
 fn entry(entity: Vec<ResponseEntityData>, result: Result<(), Refused>) -> ResponseEntryData {
-    let (error_code, error_message) = super::incremental_alter_configs::outcome(result);
+    let (error_code, error_message) = super::config_changes::on_the_wire(result);
     ResponseEntryData { error_code, error_message, entity }
 }
 

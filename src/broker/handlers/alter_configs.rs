@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::incremental_alter_configs::{outcome, twice};
+use super::config_changes::{self, ConfigChange, Outcome};
 use crate::broker::Broker;
 use crate::broker::config::alter;
 use crate::broker::dispatch::{Context, Handler, serial};
@@ -14,29 +14,25 @@ use crate::protocol::messages::alter_configs::{
 pub(super) const HANDLER: Handler = serial!(AlterConfigsRequest, handle);
 
 async fn handle(broker: Arc<Broker>, _: Context, request: AlterConfigsRequest) -> AlterConfigsResponse {
-    let mut response = AlterConfigsResponse::default();
-    let twice =
-        twice(request.resources.iter().map(|resource| (resource.resource_type, resource.resource_name.as_str())));
-    for (resource, twice) in request.resources.into_iter().zip(twice) {
-        let result = match twice {
-            Some(refused) => Err(refused),
-            None => replace(&broker, &resource, request.validate_only).await,
-        };
-        let (error_code, error_message) = outcome(result);
-        response.responses.push(AlterConfigsResourceResponse {
-            error_code,
-            error_message,
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name,
-        });
-    }
-    response
+    let outcomes = config_changes::make(&broker, &request.resources, request.validate_only).await;
+    AlterConfigsResponse { responses: outcomes.map(on_the_wire).collect(), ..Default::default() }
 }
 
-async fn replace(broker: &Arc<Broker>, asked: &AlterConfigsResource, validate_only: bool) -> Result<(), Refused> {
-    let resource = broker.alterable(asked.resource_type, &asked.resource_name)?;
-    let entries: Vec<(&str, Option<&str>)> =
-        asked.configs.iter().map(|config| (config.name.as_str(), config.value.as_deref())).collect();
-    let change = |config: &_, stored: &_| alter::replace(config, &resource, stored, &entries);
-    broker.alter_configs(&resource, validate_only, change).await
+fn on_the_wire(outcome: Outcome) -> AlterConfigsResourceResponse {
+    let Outcome { error_code, error_message, resource_type, resource_name } = outcome;
+    AlterConfigsResourceResponse { error_code, error_message, resource_type, resource_name }
+}
+
+impl ConfigChange for AlterConfigsResource {
+    fn resource(&self) -> (i8, &str) {
+        (self.resource_type, &self.resource_name)
+    }
+
+    async fn make(&self, broker: &Arc<Broker>, validate_only: bool) -> Result<(), Refused> {
+        let resource = broker.alterable(self.resource_type, &self.resource_name)?;
+        let entries: Vec<(&str, Option<&str>)> =
+            self.configs.iter().map(|config| (config.name.as_str(), config.value.as_deref())).collect();
+        let change = |config: &_, stored: &_| alter::replace(config, &resource, stored, &entries);
+        broker.alter_configs(&resource, validate_only, change).await
+    }
 }

@@ -10,6 +10,7 @@ mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
 mod alter_user_scram_credentials;
 pub(super) mod api_versions;
+mod config_changes;
 mod consumer_group_describe;
 mod consumer_group_heartbeat;
 mod create_partitions;
