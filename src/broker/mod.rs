@@ -152,6 +152,11 @@ impl Broker {
         self.quotas.connecting(ip)
     }
 
+    /// How long no other connection is to be taken in after one that was (`max.connection.creation.rate`).
+    pub fn pause_after_connection(&self) -> Duration {
+        self.quotas.pause_after_connection(self.config().int("max.connection.creation.rate"))
+    }
+
     /// Takes in one frame of a connection, without its length. `None` means that the connection is to be closed.
     pub async fn receive(self: &Arc<Self>, client: &Arc<ClientConnection>, frame: Bytes) -> Option<Pending> {
         dispatch::receive(self, client, frame).await

@@ -102,13 +102,21 @@ async fn accept(broker: Arc<Broker>, listener: TcpListener, mut stopping: watch:
                     }
                     let limits =
                         Limits { max_request_bytes: settings.max_request_bytes, max_idle: settings.max_idle };
-                    let (broker, stopping) = (broker.clone(), stopping.clone());
+                    let pause = broker.pause_after_connection();
+                    let (broker, until) = (broker.clone(), stopping.clone());
                     connections.spawn(async move {
                         if let Some(client) = greet(&broker, &socket, peer) {
-                            connection::serve(broker, client, socket, limits, stopping).await;
+                            connection::serve(broker, client, socket, limits, until).await;
                         }
                         drop(counted);
                     });
+                    if !pause.is_zero() {
+                        tracing::debug!("taking in no connection for {pause:?}: max.connection.creation.rate");
+                        tokio::select! {
+                            () = tokio::time::sleep(pause) => {}
+                            _ = stopping.changed() => return connections,
+                        }
+                    }
                 }
                 Err(error) => {
                     tracing::warn!("cannot accept a connection: {error}");

@@ -362,6 +362,20 @@ fn topic_changes_beyond_the_rate_are_refused_or_held_back() {
 }
 
 #[test]
+fn no_more_connections_are_taken_in_than_the_broker_may() {
+    // Two connections in each of the ten seconds that a rate is taken over.
+    let broker = Broker::start_with(&["--override", "max.connection.creation.rate=2"]);
+    let answered = || assert_eq!(broker.connect().call(0, &ListGroupsRequest::default()).error_code, 0);
+    let began = Instant::now();
+    (0..20).for_each(|_| answered());
+    let free = began.elapsed();
+    (0..3).for_each(|_| answered());
+    let held = began.elapsed() - free;
+    // Each of these waited for about as long as the one before it was too early.
+    assert!(held >= Duration::from_millis(900), "{held:?} after {free:?}");
+}
+
+#[test]
 fn connections_beyond_the_rate_are_closed_after_a_while() {
     let broker = Broker::start();
     let mut admin = broker.connect();

@@ -225,7 +225,6 @@ pub(super) mod idle {
     pub const ADMISSION: &str = "doze bounds the bytes of each connection instead";
     pub const PURGATORY: &str = "doze forgets a waiting request as soon as it is answered";
     pub const METRICS: &str = "doze has no metrics of this kind";
-    pub const RATE: &str = "doze does not throttle connections";
     pub const LISTENERS: &str = "doze has one listener, in plain text";
     pub const START: &str = "doze is ready in milliseconds";
     pub const UNSTABLE: &str = "doze offers what Apache Kafka 4.3 offers and nothing unfinished";

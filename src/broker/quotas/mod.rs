@@ -282,6 +282,16 @@ impl Quotas {
         Some(Duration::from_millis(throttle_ms.unsigned_abs()))
     }
 
+    /// Counts a connection; answers for how long no other is to be taken in, so that there are at most `per_second`.
+    pub fn pause_after_connection(&self, per_second: i32) -> Duration {
+        if per_second == i32::MAX {
+            return Duration::ZERO;
+        }
+        let meter = Meter { kind: Kind::Connection, user: false, client_id: None, ip: None };
+        let pause_ms = self.record(meter, per_second.into(), 1.0).min(self.window.sample_ms);
+        Duration::from_millis(pause_ms.max(0).unsigned_abs())
+    }
+
     /// The changes of topics that one request makes. A `strict` one is refused what is too much; any other is held back
     /// afterwards.
     pub fn mutations(&self, client_id: Option<&str>, strict: bool) -> Mutations<'_> {

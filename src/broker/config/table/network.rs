@@ -2,7 +2,7 @@
 
 use crate::broker::config::def::differs::{LOOPBACK, NO_DEFAULT};
 use crate::broker::config::def::idle::{
-    ADMISSION, LISTENERS, METRICS, NO_SASL, NO_TELEMETRY, ONE_DIR, ONE_NODE, PLUGIN, PURGATORY, RATE, SOCKETS, START,
+    ADMISSION, LISTENERS, METRICS, NO_SASL, NO_TELEMETRY, ONE_DIR, ONE_NODE, PLUGIN, PURGATORY, SOCKETS, START,
     THREADS, UNSTABLE,
 };
 use crate::broker::config::def::{Def, boolean, class, int, list, long, string};
@@ -34,7 +34,7 @@ pub(super) const TABLE: &[Def] = &[
         .says("The most connections that one address may have open at one time."),
     string("max.connections.per.ip.overrides").is("").cluster_wide()
         .says("Exceptions from max.connections.per.ip, as ADDRESS:COUNT separated by commas."),
-    int("max.connection.creation.rate").is("2147483647").at_least(0).cluster_wide().idle(RATE)
+    int("max.connection.creation.rate").is("2147483647").at_least(0).cluster_wide()
         .says("The most connections that are accepted a second."),
     long("connections.max.idle.ms").is("600000")
         .says("A connection that has been idle for this many milliseconds is closed."),
