@@ -12,6 +12,7 @@ mod features;
 mod fetch_sessions;
 mod groups;
 mod handlers;
+mod internal_topics;
 pub mod log_levels;
 mod operations;
 mod produce_rules;
@@ -176,6 +177,14 @@ impl Broker {
         let topics = self.topics();
         let topic = topics.by_id(id).ok_or(ErrorCode::UnknownTopicId)?;
         self.topic_cache.get(self, topic)
+    }
+
+    /// The topic that a Produce of this version means.
+    fn topic_to_produce_to(&self, version: i16, name: &str, id: Uuid) -> Result<TopicRef, ErrorCode> {
+        match version {
+            13.. => self.topic_by_id(id),
+            _ => self.topic_by_name(name),
+        }
     }
 
     /// The log of a partition, opened if it was not. A partition that cannot be opened answers KAFKA_STORAGE_ERROR.

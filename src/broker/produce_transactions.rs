@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Broker;
 use super::refusal::{self, Refusal};
-use super::topics::LEADER_EPOCH;
+use super::topics::{LEADER_EPOCH, is_internal};
 use super::transactions::{Knows, Transactions};
 use crate::coordinator::transactions::{Place, Producer};
 use crate::protocol::ErrorCode;
@@ -75,12 +75,9 @@ impl ProduceTransaction {
         }
         let mut places = BTreeSet::new();
         for (topic, index) in parts {
-            let found = match version {
-                13.. => broker.topic_by_id(topic.topic_id),
-                _ => broker.topic_by_name(&topic.name),
-            };
-            // What is not there is refused when it is to be appended.
-            let Ok(topic) = found else { continue };
+            // What is not there, and what is internal, is refused when it is to be appended.
+            let found = broker.topic_to_produce_to(version, &topic.name, topic.topic_id);
+            let Some(topic) = found.ok().filter(|found| !is_internal(&found.topic.name)) else { continue };
             let Ok(log) = broker.partition(&topic, index).await else { continue };
             let place = (topic.topic.name.clone(), index);
             match log.standing(id, epoch) {

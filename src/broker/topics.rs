@@ -11,6 +11,7 @@ use super::config::{ConfigError, Overrides, Resource, TopicSettings};
 use super::configs::config_code;
 use crate::protocol::{ErrorCode, Uuid};
 use crate::storage::catalog::{ResourceType, Topic};
+pub use crate::storage::internal_topics::is_internal;
 use crate::storage::log::PartitionLog;
 use crate::storage::store::{ChangeTopicError, CreateTopicError, PartitionError, Store};
 use crate::sys::Env;
@@ -141,12 +142,6 @@ pub fn check_name(name: &str) -> Result<(), Refused> {
         _ => format!("'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
     };
     Err(Refused::new(ErrorCode::InvalidTopicException, format!("Topic name is invalid: {why}")))
-}
-
-/// Kafka's own topics, which hold offsets, transactions and share-group state there. doze keeps those in its catalog, but
-/// a topic may still have such a name, and is then said to be internal.
-pub fn is_internal(name: &str) -> bool {
-    matches!(name, "__consumer_offsets" | "__transaction_state" | "__share_group_state")
 }
 
 /// A topic to be made.

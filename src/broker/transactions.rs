@@ -253,7 +253,8 @@ impl Transactions {
         };
         let mut result = Ok(());
         let mut flushes = vec![];
-        for (topic, partition) in &markers.places {
+        // What stands for the offsets of groups has no log to write to.
+        for (topic, partition) in markers.places.iter().filter(|(topic, _)| &**topic != OFFSETS_TOPIC) {
             match self.append_marker(topic, *partition, marker).await {
                 Ok(Some((log, flushed))) => flushes.push((log, flushed)),
                 Ok(None) => {}

@@ -3,6 +3,7 @@
 mod backoff;
 pub mod catalog;
 pub mod cleaner;
+pub mod internal_topics;
 pub mod log;
 pub mod names;
 pub mod retention;

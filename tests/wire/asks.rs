@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use doze::protocol::messages::create_topics::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use doze::protocol::messages::delete_topics::{DeleteTopicState, DeleteTopicsRequest};
+use doze::protocol::messages::find_coordinator::FindCoordinatorRequest;
 use doze::protocol::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use doze::protocol::messages::produce::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use doze::protocol::wire::Records;
@@ -60,6 +61,18 @@ pub fn delete_topic(client: &mut Client, name: &str) {
 }
 
 /// A batch of one record with this value.
+/// The kinds of coordinator.
+pub const GROUP: i8 = 0;
+pub const TRANSACTION: i8 = 1;
+
+/// Asks for a coordinator, as clients do before they ask anything of it.
+#[track_caller]
+pub fn look_up(client: &mut Client, key_type: i8) {
+    let request = FindCoordinatorRequest { key_type, coordinator_keys: vec!["x".into()], ..Default::default() };
+    let found = client.call(6, &request);
+    assert_eq!((found.coordinators[0].error_code, found.coordinators[0].node_id), (0, 1));
+}
+
 pub fn batch(value: &[u8]) -> Bytes {
     let mut batch = BatchBuilder::new(BatchOptions::default()).unwrap();
     batch.append(1_700_000_000_000, Some(b"key"), Some(value), &[]).unwrap();

@@ -14,6 +14,7 @@ mod durability;
 mod fetch;
 mod groups;
 mod harness;
+mod internal_topics;
 mod offsets;
 mod produce;
 mod producer;

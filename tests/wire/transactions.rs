@@ -190,7 +190,7 @@ fn a_transaction_that_takes_too_long_is_aborted() {
         let broker = Broker::start_with(&["--override", interval]);
         let mut client = broker.connect();
         let topic = create_topic(&mut client, "t", 1, &[]);
-        let mut slow = Producer::with_timeout(&broker, protocol, 100);
+        let mut slow = Producer::with_timeout(&broker, protocol, 500);
         slow.produce(&topic, 0, "slow");
         slow.commit_offset(&topic, 7);
         let state = expect_state(&mut client, "CompleteAbort");

@@ -2,12 +2,13 @@
 //!
 //! - v2 adds PRODUCER_FENCED; older versions are told INVALID_PRODUCER_EPOCH. v4 and later come from brokers: many
 //!   transactions at once, and a mere look whether the partitions are part of them (KIP-890).
-//! - A partition that is not there fails the whole transaction, and nothing is added.
+//! - A partition that is not there fails the whole transaction, and nothing is added. So does one of an internal topic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
+use crate::broker::topics::is_internal;
 use crate::broker::{Broker, transactions};
 use crate::coordinator::transactions::{AddRequest, Error, Place, Producer, Reply, Version};
 use crate::protocol::ErrorCode;
@@ -45,8 +46,13 @@ async fn handle(
     response
 }
 
-fn is_there(topics: &Topics, (topic, partition): &Place) -> bool {
-    topics.by_name(topic).is_some_and(|topic| (0..topic.partitions).contains(partition))
+/// Why a partition cannot be part of any transaction, if so.
+fn refusal(topics: &Topics, (topic, partition): &Place) -> Option<ErrorCode> {
+    if is_internal(topic) {
+        return Some(ErrorCode::TopicAuthorizationFailed);
+    }
+    let is_there = topics.by_name(topic).is_some_and(|topic| (0..topic.partitions).contains(partition));
+    (!is_there).then_some(ErrorCode::UnknownTopicOrPartition)
 }
 
 async fn answer(
@@ -60,13 +66,10 @@ async fn answer(
         places.extend(topic.partitions.iter().map(|partition| (name.clone(), *partition)));
     }
     let topics = broker.topics();
-    let codes: BTreeMap<Place, ErrorCode> = if places.iter().all(|place| is_there(&topics, place)) {
+    let codes: BTreeMap<Place, ErrorCode> = if places.iter().all(|place| refusal(&topics, place).is_none()) {
         take_part(broker, version, &transaction, &places).await
     } else {
-        let code = |place: &Place| match is_there(&topics, place) {
-            true => ErrorCode::OperationNotAttempted,
-            false => ErrorCode::UnknownTopicOrPartition,
-        };
+        let code = |place: &Place| refusal(&topics, place).unwrap_or(ErrorCode::OperationNotAttempted);
         places.iter().map(|place| (place.clone(), code(place))).collect()
     };
     let codes: Vec<(Place, ErrorCode)> = codes.into_iter().collect();

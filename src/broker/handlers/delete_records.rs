@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
+use crate::broker::topics::is_internal;
 use crate::broker::{Broker, refusal};
 use crate::protocol::ErrorCode;
 use crate::protocol::messages::delete_records::{
@@ -38,6 +39,9 @@ async fn handle(broker: Arc<Broker>, _: Context, request: DeleteRecordsRequest) 
 
 async fn delete(broker: &Arc<Broker>, topic: &str, asked: &DeleteRecordsPartition) -> Result<i64, ErrorCode> {
     let topic = broker.topic_by_name(topic)?;
+    if is_internal(&topic.topic.name) {
+        return Err(ErrorCode::InvalidTopicException);
+    }
     let log = broker.partition(&topic, asked.partition_index).await?;
     let policy = topic.settings.cleanup_policy;
     if policy.compact && !policy.delete {

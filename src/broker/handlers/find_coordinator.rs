@@ -1,4 +1,5 @@
-//! FindCoordinator: of groups and transactions it is always this node.
+//! FindCoordinator: of groups and transactions it is always this node. The first one who asks brings about the topic in which
+//! Kafka keeps what this coordinator knows, and by which clients tell that there is one.
 //!
 //! - v1 asks for one of two kinds of coordinator; v4 asks for many keys at once; v6 adds share groups (KIP-932).
 
@@ -8,6 +9,7 @@ use crate::broker::Broker;
 use crate::broker::dispatch::{Context, Handler, serial};
 use crate::protocol::ErrorCode;
 use crate::protocol::messages::find_coordinator::{Coordinator, FindCoordinatorRequest, FindCoordinatorResponse};
+use crate::storage::internal_topics;
 
 pub(super) const HANDLER: Handler = serial!(FindCoordinatorRequest, handle);
 
@@ -20,6 +22,11 @@ async fn handle(broker: Arc<Broker>, context: Context, request: FindCoordinatorR
         GROUP | TRANSACTION => ErrorCode::None,
         _ => ErrorCode::InvalidRequest,
     };
+    match request.key_type {
+        GROUP => broker.ensure_internal_topic(internal_topics::OFFSETS).await,
+        TRANSACTION => broker.ensure_internal_topic(internal_topics::TRANSACTIONS).await,
+        _ => {}
+    }
     let (node_id, host, port) = match error {
         ErrorCode::None => (broker.node_id(), host, port),
         _ => (-1, String::new(), -1),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
 use crate::broker::topics::{self, Creation};
-use crate::broker::{Broker, operations};
+use crate::broker::{Broker, internal_topics, operations};
 use crate::protocol::ErrorCode;
 use crate::protocol::messages::metadata::{
     MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseBroker, MetadataResponsePartition,
@@ -94,7 +94,8 @@ async fn find_or_create(broker: &Arc<Broker>, name: &str, may_create: bool) -> R
     if !may_create || !broker.auto_creates_topics() {
         return Err(ErrorCode::UnknownTopicOrPartition);
     }
-    let created = topics::create(broker, Creation::by_default(name)).await;
+    let creation = internal_topics::creation(&broker.config(), name);
+    let created = topics::create(broker, creation.unwrap_or_else(|| Creation::by_default(name))).await;
     match created {
         Ok(topic) => {
             tracing::info!(

@@ -101,10 +101,7 @@ async fn append_topics(broker: &Arc<Broker>, context: &Context, request: Produce
     };
     for topic in request.topic_data {
         let TopicProduceData { name, topic_id, partition_data } = topic;
-        let topic = match context.version {
-            13.. => broker.topic_by_id(topic_id),
-            _ => broker.topic_by_name(&name),
-        };
+        let topic = broker.topic_to_produce_to(context.version, &name, topic_id);
         let mut partition_responses = Vec::with_capacity(partition_data.len());
         for data in partition_data {
             let index = data.index;
@@ -163,6 +160,9 @@ async fn append(
     transaction: Option<&ProduceTransaction>,
 ) -> Result<(Arc<PartitionLog>, Appended), (Refusal, i64)> {
     let plain = |error| (refusal::plain(error), -1);
+    if topics::is_internal(&topic.topic.name) && (0..topic.topic.partitions).contains(&data.index) {
+        return Err(plain(ErrorCode::InvalidTopicException));
+    }
     let log = broker.partition(topic, data.index).await.map_err(plain)?;
     if !(ALL..=1).contains(&acks) {
         return Err(plain(ErrorCode::InvalidRequiredAcks));

@@ -8,9 +8,8 @@ use bytes::Bytes;
 use super::error::Error;
 use crate::coordinator::Token;
 
-/// The topic under whose name Kafka keeps the offsets of groups. In a transaction, a partition of it stands for the offsets
-/// that the transaction commits.
-pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// In a transaction, a partition of this topic stands for the offsets that the transaction commits.
+pub use crate::storage::internal_topics::OFFSETS as OFFSETS_TOPIC;
 
 /// Topic and partition.
 pub type Place = (Arc<str>, i32);

@@ -11,7 +11,7 @@
 //! # What it promises
 //!
 //! - The catalog says which topics there are. A topic is in it only once the directories of all its partitions are
-//!   durable, and out of it before the first of them goes. A crash in between leaves directories that the next start
+//!   durable (those of internal topics have none until they are read, [`crate::storage::internal_topics`]), and out of it before the first of them goes. A crash in between leaves directories that the next start
 //!   recognises: those where no log ever was, and those of a topic that the catalog notes as deleted. It removes these, and
 //!   no other: a directory with data that the catalog does not know is named in the log and left alone.
 //! - An operation that was answered with an error has changed nothing, except where its documentation says so.

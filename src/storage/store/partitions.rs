@@ -11,6 +11,7 @@ use super::Store;
 use super::error::{DeleteRecordsError, DirError, PartitionError};
 use crate::protocol::Uuid;
 use crate::storage::catalog::{ConfigMap, Mutation, ResourceType};
+use crate::storage::internal_topics::is_internal;
 use crate::storage::log::{LogConfig, PartitionLog, read_partition_metadata};
 use crate::storage::names;
 use crate::sys::Env;
@@ -100,6 +101,9 @@ impl Store {
 
     fn open_log(&self, name: &str, topic_id: Uuid, partition: i32) -> Result<Arc<PartitionLog>, PartitionError> {
         let dir = self.dirs.path(name, partition);
+        if is_internal(name) {
+            self.make_internal(&dir, topic_id).map_err(Arc::new)?;
+        }
         self.check_metadata(&dir, topic_id)?;
         let log_start = self.catalog.log_start(topic_id, partition)?;
         let dir_name = names::partition_dir(name, partition);
@@ -108,6 +112,15 @@ impl Store {
             self.trust.lock().remove(&dir_name);
             PartitionError::Open { dir, source: Arc::new(e) }
         })
+    }
+
+    /// Makes the directory of an internal topic's partition if there is none. A power cut may take it, and nothing with it.
+    fn make_internal(&self, dir: &Path, topic_id: Uuid) -> Result<(), DirError> {
+        if self.dirs.env.fs.exists(dir).map_err(DirError::of("look at", dir))? {
+            return Ok(());
+        }
+        self.dirs.make(dir, topic_id)?;
+        self.dirs.sync()
     }
 
     /// The directory has to be this topic's. Metadata that is missing or torn is made anew: the catalog knows better.

@@ -12,6 +12,7 @@ use super::error::{ChangeTopicError, CreateTopicError, DirError};
 use super::parallel::parallel;
 use crate::protocol::Uuid;
 use crate::storage::catalog::{CatalogError, ConfigMap, Mutation, ResourceType, Topic};
+use crate::storage::internal_topics::is_internal;
 use crate::storage::names;
 
 /// A topic to be made.
@@ -89,7 +90,7 @@ impl Store {
             return making.into_iter().map(|_| Err(CreateTopicError::Closed)).collect();
         }
         self.make_dirs(&mut making);
-        if making.iter().any(Result::is_ok)
+        if making.iter().flatten().any(|making| !making.made.is_empty())
             && let Err(error) = self.dirs.sync()
         {
             let error = Arc::new(error);
@@ -125,6 +126,9 @@ impl Store {
         for (i, making) in making.iter().enumerate() {
             let Ok(making) = making else { continue };
             let name = &making.topic.name;
+            if is_internal(name) {
+                continue;
+            }
             wanted
                 .extend((making.from..making.topic.partitions).map(|n| (i, self.dirs.path(name, n), making.topic.id)));
         }

@@ -89,7 +89,7 @@ pub(super) const TABLE: &[Def] = &[
     int("offsets.load.buffer.size").is("5242880").at_least(1).high().idle(CATALOG)
         .says("How many bytes of the offsets topic are read at a time at the start."),
     int("offsets.topic.num.partitions").is("50").at_least(1).high()
-        .says("How many partitions stand for the offsets of groups, where a transaction commits some."),
+        .says("How many partitions the topic of committed offsets has, and stand for offsets that a transaction commits."),
     short("offsets.topic.replication.factor").is("1").at_least(1).high().idle(CATALOG).kafka(Some("3"), ONE_COPY)
         .says("The replication factor of the topic of committed offsets."),
     int("offsets.topic.segment.bytes").is("104857600").at_least(1).high().idle(CATALOG)

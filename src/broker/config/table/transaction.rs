@@ -18,7 +18,7 @@ pub(super) const TABLE: &[Def] = &[
             to it."),
     boolean("transaction.two.phase.commit.enable").is("false").low()
         .says("Let producers take part in an external two-phase commit, with no timeout of their own."),
-    int("transaction.state.log.num.partitions").is("50").at_least(1).high().idle(CATALOG)
+    int("transaction.state.log.num.partitions").is("50").at_least(1).high()
         .says("How many partitions the topic of transaction states has."),
     short("transaction.state.log.replication.factor").is("3").at_least(1).high().idle(CATALOG)
         .says("The replication factor of the topic of transaction states."),
