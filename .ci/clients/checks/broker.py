@@ -32,7 +32,7 @@ class Broker:
             self.process.kill()
             self.process.wait()
 
-    def start(self, patience_s=60):
+    def start(self, patience_s=120):
         with open(self.log, "ab") as log:
             log.write(b"--- start\n")
             log.flush()
