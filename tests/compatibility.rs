@@ -18,6 +18,15 @@ clients. ApiVersions is built from the same table, so that a client is told of n
 0 to 2 are named and refused, as Kafka does for the sake of old librdkafka.
 ";
 
+const BETWEEN_BROKERS: &str = "
+## Between brokers
+
+A Kafka broker also names InitializeShareGroupState, ReadShareGroupState, WriteShareGroupState, DeleteShareGroupState and
+ReadShareGroupStateSummary (keys 83 to 87). With these a broker asks another one that keeps the state of share groups. No client
+sends them, and where there is one broker nobody does, so that doze neither names nor serves them. Apache Kafka's
+BrokerApiVersionsCommandTest and testApiVersionsRequestValidationV0 want a broker that does.
+";
+
 const LEFT_OUT: &[ApiKey] = &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry];
 
 fn versions(api: ApiKey) -> String {
@@ -48,6 +57,7 @@ fn table() -> String {
         assert!(!served.contains(api), "{} is served", api.name());
         writeln!(text, "| {} | {} |", api.key(), api.name()).unwrap();
     }
+    text += BETWEEN_BROKERS;
     text
 }
 
