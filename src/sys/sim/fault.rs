@@ -101,7 +101,23 @@ impl Fault {
     }
 }
 
+/// What stands in [`Faults::effects`] for an operation that found no room.
+pub(super) const FULL_DISK: &str = "full disk";
+
 impl Effect {
+    /// What it is called where it is counted.
+    fn name(self) -> &'static str {
+        match self {
+            Effect::Error(_) => "error",
+            Effect::ShortWrite { .. } => "short write",
+            Effect::Sync(SyncFailure::Dropped) => "failed flush, pages dropped",
+            Effect::Sync(SyncFailure::MarkedClean) => "failed flush, pages marked clean",
+            Effect::Sync(SyncFailure::Written) => "failed flush, pages written",
+            Effect::FlipBit { .. } => "flipped bit",
+            Effect::Ignored => "ignored",
+        }
+    }
+
     fn applies_to(self, kind: OpKind) -> bool {
         match self {
             Effect::Error(_) => true,
@@ -126,6 +142,8 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
 pub(super) struct Faults {
     planned: Vec<Fault>,
     pub injected: BTreeMap<OpKind, u64>,
+    /// The same, by what was done to them.
+    pub effects: BTreeMap<&'static str, u64>,
 }
 
 impl Faults {
@@ -154,14 +172,15 @@ impl Faults {
             effect = Some(fault.effect);
         }
         self.planned.retain(|fault| fault.times != Some(0));
-        if effect.is_some() {
-            self.count(kind);
+        if let Some(effect) = effect {
+            self.count(kind, effect.name());
         }
         effect
     }
 
-    pub fn count(&mut self, kind: OpKind) {
+    pub fn count(&mut self, kind: OpKind, effect: &'static str) {
         *self.injected.entry(kind).or_default() += 1;
+        *self.effects.entry(effect).or_default() += 1;
     }
 }
 

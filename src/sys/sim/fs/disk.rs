@@ -7,11 +7,11 @@ use std::path::{Component, Path, PathBuf};
 use rustix::io::Errno;
 
 use super::Cut;
-use super::content::{Content, PAGE};
+use super::content::{Content, DataCut, PAGE};
 use super::names::{Names, Node, ROOT};
 use super::operation::{History, OpKind};
 use crate::sys::OpenMode;
-use crate::sys::sim::fault::Faults;
+use crate::sys::sim::fault::{FULL_DISK, Faults};
 use crate::sys::sim::prng::Prng;
 
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub(super) struct Disk {
     files: BTreeMap<u64, FileState>,
     /// The last number that a file or directory was given; that of the root is 0.
     last_node: u64,
+    /// More files than this are worth a look at which are gone.
+    forget_above: usize,
     /// The locked files.
     locks: BTreeMap<u64, u64>,
     last_lock: u64,
@@ -34,7 +36,9 @@ pub(super) struct Disk {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileState {
     pub content: Content,
+    /// When it last changed, as programs see it, and as the medium has it: that is settled with the content.
     pub modified_ms: i64,
+    pub durable_modified_ms: i64,
     /// How many handles there are.
     pub handles: usize,
 }
@@ -52,6 +56,14 @@ pub(super) fn normal(path: &Path) -> PathBuf {
         }
     }
     normal
+}
+
+impl FileState {
+    /// A flush that works.
+    pub fn sync(&mut self) {
+        self.content.sync();
+        self.durable_modified_ms = self.modified_ms;
+    }
 }
 
 impl Disk {
@@ -87,7 +99,7 @@ impl Disk {
 
     fn make_node(&mut self, kind: OpKind) -> io::Result<u64> {
         if self.free() < PAGE as u64 {
-            self.faults.count(kind);
+            self.faults.count(kind, FULL_DISK);
             return Err(Errno::NOSPC.into());
         }
         self.last_node += 1;
@@ -111,7 +123,8 @@ impl Disk {
                 let (dir, name) = self.place(path)?;
                 let id = self.make_node(kind)?;
                 self.names.link(dir, &name, Node::File(id));
-                self.file(id).modified_ms = now_ms;
+                let file = self.file(id);
+                (file.modified_ms, file.durable_modified_ms) = (now_ms, now_ms);
                 Ok(id)
             }
             Err(e) => Err(e),
@@ -188,13 +201,17 @@ impl Disk {
     pub fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let dir = self.find_dir(path)?;
         self.names.sync(dir);
-        self.forget_unreachable();
+        // To look at everything costs more than to keep a few files for longer.
+        if self.files.len() > self.forget_above {
+            self.forget_unreachable();
+        }
         Ok(())
     }
 
     fn forget_unreachable(&mut self) {
         let alive = self.names.alive();
         self.files.retain(|id, file| file.handles > 0 || alive.contains(&Node::File(*id)));
+        self.forget_above = self.files.len() * 2 + 32;
     }
 
     /// Answers the lock's number.
@@ -244,6 +261,13 @@ impl Disk {
         self.names = self.names.after_cut(cut.names, prng);
         for file in self.files.values_mut() {
             file.content = file.content.after_cut(cut.data, prng);
+            file.modified_ms = match cut.data {
+                DataCut::Dropped => file.durable_modified_ms,
+                DataCut::Kept => file.modified_ms,
+                _ if file.modified_ms == file.durable_modified_ms => file.modified_ms,
+                _ => *prng.pick(&[file.modified_ms, file.durable_modified_ms]),
+            };
+            file.durable_modified_ms = file.modified_ms;
         }
         self.end_process();
     }

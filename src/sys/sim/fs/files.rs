@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::names::Node;
 use super::{Noted, OpKind, SimFileSystem};
-use crate::sys::sim::fault::{Effect, SyncFailure};
+use crate::sys::sim::fault::{Effect, FULL_DISK, SyncFailure};
 use crate::sys::{DirEntry, File, FileSystem, LockGuard, Metadata, OpenMode};
 
 #[derive(Debug)]
@@ -62,7 +62,8 @@ impl File for SimFile {
     }
 
     fn write_all_at(&self, bufs: &[IoSlice<'_>], position: u64) -> io::Result<()> {
-        let data: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        let mut data = Vec::with_capacity(bufs.iter().map(|buf| buf.len()).sum());
+        bufs.iter().for_each(|buf| data.extend_from_slice(buf));
         let now_ms = self.now_ms();
         self.fs.step(OpKind::Write, self.noted(Some(position), Some(data.len())), |disk, number, effect| {
             if !self.writable {
@@ -80,7 +81,7 @@ impl File for SimFile {
             file.content.write(&data[..room], position, number);
             file.modified_ms = now_ms;
             if room < wanted {
-                disk.faults.count(OpKind::Write);
+                disk.faults.count(OpKind::Write, FULL_DISK);
                 return Err(Errno::NOSPC.into());
             }
             match error {
@@ -111,18 +112,31 @@ impl File for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         self.fs.step(OpKind::Sync, self.noted(None, None), |disk, _, effect| {
-            let content = &mut disk.file(self.id).content;
+            let file = disk.file(self.id);
             match effect {
                 Some(Effect::Sync(how)) => {
-                    content.fail_sync(how);
+                    file.content.fail_sync(how);
                     Err(io::Error::other("a fault was injected: a flush failed"))
                 }
                 Some(Effect::Ignored) => Ok(()),
                 _ => {
-                    content.sync();
+                    file.sync();
                     Ok(())
                 }
             }
+        })
+    }
+
+    fn set_modified(&self, modified_ms: i64) -> io::Result<()> {
+        let noted = self.noted(u64::try_from(modified_ms).ok(), None);
+        self.fs.step(OpKind::SetModified, noted, |disk, _, effect| {
+            if !self.writable {
+                return Err(Errno::BADF.into());
+            }
+            if effect != Some(Effect::Ignored) {
+                disk.file(self.id).modified_ms = modified_ms;
+            }
+            Ok(())
         })
     }
 

@@ -180,6 +180,11 @@ impl SimFileSystem {
         self.disk(|disk| disk.faults.injected.clone())
     }
 
+    /// How many operations were hit, by what was done to them; "full disk" are those that found no room.
+    pub fn injected_effects(&self) -> BTreeMap<&'static str, u64> {
+        self.disk(|disk| disk.faults.effects.clone())
+    }
+
     /// The sum of [`SimFileSystem::injected`].
     pub fn total_injected(&self) -> u64 {
         self.injected().values().sum()

@@ -16,6 +16,7 @@ pub enum OpKind {
     /// A length was asked for, of an open file or of a path.
     Metadata,
     SetLen,
+    SetModified,
     Sync,
     CreateDir,
     List,
@@ -42,7 +43,7 @@ pub struct Operation {
     pub path: PathBuf,
     /// Of a rename, the new path.
     pub to: Option<PathBuf>,
-    /// Of a read or a write, where in the file; of `SetLen`, the length. Bytes.
+    /// Of a read or a write, where in the file; of `SetLen`, the length. Bytes. Of `SetModified`, the time, ms since the Unix epoch.
     pub position: Option<u64>,
     /// Of a read or a write, how many bytes were asked for.
     pub len: Option<usize>,

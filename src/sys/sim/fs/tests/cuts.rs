@@ -195,3 +195,30 @@ fn one_seed_is_one_image() {
     assert_eq!(images, (0..20).map(run).collect::<Vec<_>>());
     assert!(images.windows(2).all(|two| two[0].0 != two[1].0 || two[0].0.is_empty()));
 }
+
+/// The age that a program gives a file is on the medium once the file is flushed, and not sooner.
+#[test]
+fn an_age_that_was_set_is_durable_with_a_flush() {
+    for (flushed, cut, expected) in [
+        (false, DataCut::Dropped, 1000),
+        (false, DataCut::Kept, 77),
+        (true, DataCut::Dropped, 77),
+        (true, DataCut::Pages, 77),
+    ] {
+        let fs = sim();
+        let file = make(&fs, "f", b"abc", true);
+        fs.sync_dir(Path::new("/")).unwrap();
+        file.set_modified(77).unwrap();
+        assert_eq!(fs.metadata(Path::new("f")).unwrap().modified_ms, 77);
+        if flushed {
+            file.sync().unwrap();
+        }
+        let fs = fs.power_cut(Cut { data: cut, names: NamesCut::Old }, &mut Prng::new(1));
+        assert_eq!(fs.metadata(Path::new("f")).unwrap().modified_ms, expected, "{flushed} {cut:?}");
+    }
+    let fs = sim();
+    make(&fs, "f", b"abc", true);
+    let reader = fs.open(Path::new("f"), OpenMode::Read).unwrap();
+    fs.inject(Fault::on(&[OpKind::SetModified], Effect::Error(io::ErrorKind::Other)));
+    assert!(reader.set_modified(1).is_err());
+}
