@@ -138,6 +138,7 @@ impl Groups {
             let next = self.state.lock().coordinator.next_deadline();
             let until = next.map(|at| at.saturating_sub(self.env.clock.monotonic()));
             tokio::select! {
+                biased;
                 () = self.deadline_changed.notified() => continue,
                 () = tokio::time::sleep(until.unwrap_or_default()), if until.is_some() => {}
             }

@@ -137,6 +137,7 @@ impl Transactions {
                 _ => return Err(Error::NotCoordinator),
             }
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = tokio::time::sleep_until(deadline) => {}
             }
@@ -169,6 +170,7 @@ impl Transactions {
             let next = self.state.lock().coordinator.next_deadline();
             let until = next.saturating_sub(self.env.clock.monotonic());
             tokio::select! {
+                biased;
                 () = self.deadline_changed.notified() => continue,
                 () = tokio::time::sleep(until) => {}
             }
@@ -179,6 +181,8 @@ impl Transactions {
     fn act(self: &Arc<Self>, change: impl FnOnce(&mut TransactionCoordinator, Now) -> Actions) {
         let actions = change(&mut self.state.lock().coordinator, now(&self.env));
         self.carry_out(actions);
+        // Not after a request: one that is put off would wake itself, and whoever else waits, again and again.
+        self.changed.notify_waiters();
     }
 
     fn carry_out(self: &Arc<Self>, actions: Actions) {
@@ -198,7 +202,6 @@ impl Transactions {
             }
         }
         self.deadline_changed.notify_one();
-        self.changed.notify_waiters();
     }
 
     fn persist(self: &Arc<Self>, write: Write) {

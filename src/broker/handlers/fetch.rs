@@ -92,6 +92,7 @@ async fn answer(broker: Arc<Broker>, context: Context, request: FetchRequest, se
             continue;
         }
         tokio::select! {
+            biased;
             () = arrived.notified() => {}
             () = tokio::time::sleep_until(deadline) => {}
             () = broker.stopping() => break look,

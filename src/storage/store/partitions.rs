@@ -72,7 +72,7 @@ impl Store {
         self.slots.read().get(&(topic_id, partition))?.log.get().cloned()
     }
 
-    /// All logs that are open, in no order. Never waits.
+    /// All logs that are open, by topic id and partition. Never waits.
     pub fn open_partitions(&self) -> Vec<(Uuid, Arc<PartitionLog>)> {
         let slots = self.slots.read();
         slots.iter().filter_map(|((id, _), slot)| Some((*id, slot.log.get()?.clone()))).collect()
