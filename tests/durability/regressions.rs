@@ -1,8 +1,10 @@
 //! What the sweep has found, one by one.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
+use doze::sys::FileSystem;
 use doze::sys::sim::{Cut, Effect, Fault, OpKind, Prng, START_MS, SimClock, SimFileSystem, SyncFailure};
 
 use crate::life::Life;
@@ -84,4 +86,16 @@ fn a_catalog_whose_name_was_not_flushed_by_its_maker_does_not_go_with_what_was_c
     drop(Life::start(2, fs.clone(), &mut model, Before::AllKept).unwrap());
     assert!(model.cluster_id.is_some());
     Life::start(3, cut(&fs), &mut model, Before::AnyLost).expect("with the same cluster id");
+}
+
+/// Whoever made the data directory has not flushed its name: a user, or a process that ended just then.
+#[test]
+fn a_data_directory_that_was_there_does_not_go_with_what_was_acknowledged() {
+    let (fs, mut model) = (disk(), Model::default());
+    fs.create_dir(Path::new("/data")).unwrap();
+    let mut life = Life::start(1, fs.clone(), &mut model, Before::AllKept).unwrap();
+    life.create_topic("a", 1, &[]);
+    life.produce("a", 0, 2);
+    drop(life);
+    Life::start(2, cut(&fs), &mut model, Before::AnyLost).unwrap();
 }

@@ -55,6 +55,7 @@ impl Store {
             let place = find_catalog(&env, &config, &entries)?;
             if !place.exists {
                 recognise(data_dir, &place.path, &entries)?;
+                make_names_durable(&env, data_dir)?;
             }
         }
         let mut locks = vec![lock_data_dir(&env, data_dir)?];
@@ -63,6 +64,9 @@ impl Store {
         if place.outside {
             if let Some(parent) = place.path.parent() {
                 env.fs.create_dir_all(parent).map_err(DirError::of("create", parent))?;
+                if !place.exists {
+                    make_names_durable(&env, parent)?;
+                }
             }
             locks.push(lock(&env, catalog::lock_file(&place.path), &place.path)?);
         }
@@ -97,6 +101,22 @@ fn make_data_dir(env: &Env, data_dir: &Path) -> Result<(), OpenStoreError> {
         }
         Err(e) => Err(DirError::of("look at", data_dir)(e).into()),
     }
+}
+
+/// Flushes the directories above `dir`. It may have been made by a process that ended before it did that, or by somebody
+/// who never does, and then a power cut would take it with all that is in it. Where there is a catalog already, whoever
+/// made it has been here.
+fn make_names_durable(env: &Env, dir: &Path) -> Result<(), OpenStoreError> {
+    for above in dir.ancestors().skip(1) {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        match env.fs.sync_dir(above) {
+            Ok(()) => {}
+            // Somebody else's, so that whoever may write there has made what is below it.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(e) => return Err(DirError::of("flush", above)(e).into()),
+        }
+    }
+    Ok(())
 }
 
 fn find_catalog(env: &Env, config: &StoreConfig, entries: &[DirEntry]) -> Result<CatalogPlace, DirError> {
