@@ -195,6 +195,20 @@ impl Broker {
         topics::open_log(&self.env, &self.store, topic.topic.id, index).await
     }
 
+    /// Whether the log of a partition takes no writes until a restart. Reads of it go on.
+    fn is_offline(&self, topic_id: Uuid, partition: i32) -> bool {
+        self.store.open_partition(topic_id, partition).is_some_and(|log| log.is_offline().is_some())
+    }
+
+    /// The replicas of a partition that are in sync, and those that are offline. A log that is offline leaves no replica in sync, which
+    /// is what admin tools look for; its leader stays, since reads go on.
+    fn replicas(&self, topic_id: Uuid, partition: i32) -> (Vec<i32>, Vec<i32>) {
+        match self.is_offline(topic_id, partition) {
+            true => (vec![], vec![self.node_id()]),
+            false => (vec![self.node_id()], vec![]),
+        }
+    }
+
     /// Runs what may block on a thread that is there for it.
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorCode> {
         topics::blocking(&self.env, work).await

@@ -93,6 +93,18 @@ impl Life {
         Some(frame::decode_response::<R>(version, answer.slice(4..)).unwrap().1)
     }
 
+    /// Sends a request. Answers whether the connection is closed for it.
+    pub fn closes_connection<R: Request>(&self, version: i16, request: &R) -> bool {
+        let bytes = bytes_of(&frame::encode_request(version, 1, Some("test"), request));
+        let closed = self.drive(async {
+            match self.broker.receive(&self.client, bytes.slice(4..)).await {
+                Some(pending) => matches!(pending.reply.await, Reply::Close),
+                None => true,
+            }
+        });
+        closed.expect("it is decided")
+    }
+
     /// Makes the call until nothing else of the transactional id is under way.
     pub fn call_until_free<R: Request>(
         &self,

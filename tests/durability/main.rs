@@ -5,8 +5,11 @@
 
 mod broker;
 mod consumer_groups;
+mod faults;
 mod life;
 mod model;
+mod order;
 mod regressions;
+mod requests;
 mod sweep;
 mod transactions;

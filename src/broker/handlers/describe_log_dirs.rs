@@ -1,5 +1,7 @@
 //! DescribeLogDirs: the data directory, with the size of every partition.
 //!
+//! - A partition whose log is offline has the directory say KAFKA_STORAGE_ERROR, as Kafka says it of a directory that has failed; here the
+//!   others go on, and every partition is listed.
 //! - v4 adds the size of the disk and what is free of it (KIP-827), v5 whether the directory is cordoned, which it never is.
 
 use std::sync::Arc;
@@ -35,6 +37,9 @@ fn describe(broker: &Broker, request: DescribeLogDirsRequest) -> DescribeLogDirs
         let Some(topic) = topics.by_name(&name) else { continue };
         let mut described = vec![];
         for partition_index in partitions.into_iter().filter(|index| (0..topic.partitions).contains(index)) {
+            if broker.is_offline(topic.id, partition_index) {
+                result.error_code = ErrorCode::KafkaStorageError.code();
+            }
             match broker.store().partition_size(topic.id, partition_index) {
                 Ok(bytes) => described.push(DescribeLogDirsPartition {
                     partition_index,

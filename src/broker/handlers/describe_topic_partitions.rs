@@ -64,15 +64,19 @@ async fn handle(
         let last = first.saturating_add(left).min(topic.partitions);
         left -= last - first;
         let node = broker.node_id();
-        let partition = |partition_index| DescribeTopicPartitionsResponsePartition {
-            partition_index,
-            leader_id: node,
-            leader_epoch: topics::LEADER_EPOCH,
-            replica_nodes: vec![node],
-            isr_nodes: vec![node],
-            eligible_leader_replicas: Some(vec![]),
-            last_known_elr: Some(vec![]),
-            ..Default::default()
+        let partition = |partition_index| {
+            let (isr_nodes, offline_replicas) = broker.replicas(topic.id, partition_index);
+            DescribeTopicPartitionsResponsePartition {
+                partition_index,
+                leader_id: node,
+                leader_epoch: topics::LEADER_EPOCH,
+                replica_nodes: vec![node],
+                isr_nodes,
+                eligible_leader_replicas: Some(vec![]),
+                last_known_elr: Some(vec![]),
+                offline_replicas,
+                ..Default::default()
+            }
         };
         response.topics.push(DescribeTopicPartitionsResponseTopic {
             name: Some(name.into()),

@@ -2,6 +2,7 @@
 //!
 //! - v0 asks for all topics with an empty list, later versions with null. v4 may forbid the creation of topics that are
 //!   not there, which a broker with `auto.create.topics.enable` does otherwise. v12 can ask by topic id (KIP-516).
+//! - A partition whose log is offline has a leader, as reads go on, and no replica in sync.
 //! - A topic that is created by being asked for is complete when the answer names it.
 
 use std::sync::Arc;
@@ -128,13 +129,17 @@ fn failed(topic: &MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTop
 
 fn described(broker: &Broker, topic: &Topic) -> MetadataResponseTopic {
     let node = broker.node_id();
-    let partition = |partition_index| MetadataResponsePartition {
-        partition_index,
-        leader_id: node,
-        leader_epoch: topics::LEADER_EPOCH,
-        replica_nodes: vec![node],
-        isr_nodes: vec![node],
-        ..Default::default()
+    let partition = |partition_index| {
+        let (isr_nodes, offline_replicas) = broker.replicas(topic.id, partition_index);
+        MetadataResponsePartition {
+            partition_index,
+            leader_id: node,
+            leader_epoch: topics::LEADER_EPOCH,
+            replica_nodes: vec![node],
+            isr_nodes,
+            offline_replicas,
+            ..Default::default()
+        }
     };
     MetadataResponseTopic {
         name: Some(topic.name.to_string()),

@@ -261,7 +261,8 @@ impl PartitionLog {
             topic = self.topic,
             partition = self.partition,
             reason = &*offline.reason,
-            "the log is offline"
+            "the log takes no more writes until doze is restarted; reads go on. Look at the disk before that: whatever was not \
+             acknowledged with acks=all may be lost"
         );
         // It need not be flushed: it counts only as long as the page cache does that it warns of.
         let mark = self.dir.join(names::FLUSH_FAILED);
