@@ -10,16 +10,61 @@ use std::io::{self, IoSlice};
 use crate::sys::File;
 
 const PIECE: usize = 256 * 1024;
+/// No file system has smaller blocks.
+const BLOCK: usize = 512;
 
 /// Reads the first `len` bytes of `file` and writes each where it was. May be interrupted at any point: nothing changes.
+///
+/// Blocks that were never written are left out: a sparse file would grow by them, for which there may be no room. Only those
+/// are that read as zeros as well; what an fsync failed to write may be in the cache, and a hole on the medium.
 pub(in crate::storage) fn rewrite(file: &dyn File, len: u64) -> io::Result<()> {
     let mut piece = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
     let mut position = 0;
     while position < len {
         let n = piece.len().min(usize::try_from(len - position).unwrap_or(PIECE));
         file.read_exact_at(&mut piece[..n], position)?;
-        file.write_all_at(&[IoSlice::new(&piece[..n])], position)?;
+        let is_empty = |at: usize, page: &[u8]| {
+            page.iter().all(|byte| *byte == 0) && file.is_hole(position + at as u64, page.len() as u64)
+        };
+        // From the first page on that is to be written, to the first after it that is not.
+        let mut from = None;
+        for at in (0..n).step_by(BLOCK) {
+            let page = &piece[at..n.min(at + BLOCK)];
+            match (is_empty(at, page), from) {
+                (true, Some(first)) => {
+                    file.write_all_at(&[IoSlice::new(&piece[first..at])], position + first as u64)?;
+                    from = None;
+                }
+                (false, None) => from = Some(at),
+                _ => {}
+            }
+        }
+        if let Some(first) = from {
+            file.write_all_at(&[IoSlice::new(&piece[first..n])], position + first as u64)?;
+        }
         position += n as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{FileSystem, OpenMode, OsFileSystem};
+
+    #[test]
+    fn a_sparse_file_reads_as_before_and_takes_no_more_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sparse");
+        let file = OsFileSystem.open(&path, OpenMode::CreateNew).unwrap();
+        file.set_len(3 << 20).unwrap();
+        for at in [0, 4096, 12_288, (1 << 20) - 4096, 1 << 20, (3 << 20) - 100] {
+            file.write_all_at(&[IoSlice::new(&[7; 100])], at).unwrap();
+        }
+        let room = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
+        let before = (std::fs::read(&path).unwrap(), room());
+        rewrite(&*file, 3 << 20).unwrap();
+        assert!(std::fs::read(&path).unwrap() == before.0);
+        assert!(room() <= before.1, "{} blocks became {}", before.1, room());
+    }
 }

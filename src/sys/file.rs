@@ -54,6 +54,19 @@ pub trait File: Send + Sync + Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Has the system forget what it has cached of a range, where it can: what is read next comes from the medium. Nothing that was
+    /// written and not flushed is lost by it. Does nothing where the system cannot.
+    fn drop_cached(&self, position: u64, len: u64) {
+        let _ = (position, len);
+    }
+
+    /// Whether nothing was ever stored in a range: it takes no room on the medium and is zeros there. `false` where that cannot
+    /// be told.
+    fn is_hole(&self, position: u64, len: u64) -> bool {
+        let _ = (position, len);
+        false
+    }
+
     /// The descriptor, for `sendfile`. `None` for a file that only exists in a simulation.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 

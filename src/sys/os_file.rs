@@ -74,6 +74,25 @@ impl File for OsFile {
         self.0.set_modified(UNIX_EPOCH + since)
     }
 
+    fn drop_cached(&self, position: u64, len: u64) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Some(len) = std::num::NonZeroU64::new(len) {
+            // It is a hint, and failing it costs nothing but its effect.
+            let _ = rustix::fs::fadvise(&self.0, position, Some(len), rustix::fs::Advice::DontNeed);
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = (position, len);
+    }
+
+    fn is_hole(&self, position: u64, len: u64) -> bool {
+        // It moves the descriptor's own position, which nothing here goes by.
+        match rustix::fs::seek(&self.0, rustix::fs::SeekFrom::Data(position)) {
+            Ok(data) => data >= position.saturating_add(len),
+            // There is no data from there on.
+            Err(error) => error == rustix::io::Errno::NXIO,
+        }
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.0.as_fd())
     }
@@ -162,6 +181,18 @@ mod tests {
         assert_eq!(read, expected);
         assert_eq!(file.len().unwrap(), expected.len() as u64);
         assert_eq!(file.read_exact_at(&mut read, 1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn what_was_never_written_is_a_hole() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = OsFileSystem.open(&dir.path().join("f"), OpenMode::CreateNew).unwrap();
+        file.set_len(8 << 20).unwrap();
+        let page = vec![1; 4096];
+        file.write_all_at(&[IoSlice::new(&page)], 4 << 20).unwrap();
+        assert!(!file.is_hole(4 << 20, 4096) && !file.is_hole((4 << 20) - 1, 2), "what was written is none");
+        // A file system may know nothing of holes; the usual ones do.
+        println!("holes are seen here: {}", file.is_hole(0, 1 << 20) && file.is_hole(6 << 20, 2 << 20));
     }
 
     #[test]

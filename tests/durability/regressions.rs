@@ -8,7 +8,7 @@ use doze::sys::FileSystem;
 use doze::sys::sim::{Cut, Effect, Fault, OpKind, Prng, START_MS, SimClock, SimFileSystem, SyncFailure};
 
 use crate::life::Life;
-use crate::model::{Before, Model};
+use crate::model::{Before, LogModel, Model};
 
 fn disk() -> SimFileSystem {
     SimFileSystem::new(Arc::new(SimClock::new(START_MS)))
@@ -98,4 +98,33 @@ fn a_data_directory_that_was_there_does_not_go_with_what_was_acknowledged() {
     life.produce("a", 0, 2);
     drop(life);
     Life::start(2, cut(&fs), &mut model, Before::AnyLost).unwrap();
+}
+
+/// A stop writes indexes, a snapshot and the mark, for which a full disk has no room. All of that can be made anew; what was
+/// acknowledged is flushed, and that is what a stop is for.
+#[test]
+fn a_stop_on_a_full_disk_is_one_that_has_flushed_everything() {
+    let mut unmarked = 0;
+    for bytes in [0, 1, 100, 4096, 8192, 1 << 20] {
+        let (fs, mut model) = (disk(), Model::default());
+        let mut life = Life::start(1, fs.clone(), &mut model, Before::AllKept).unwrap();
+        life.create_topic("a", 2, &[]);
+        life.produce_idempotent("a", 0, 20);
+        // Not flushed yet when it is told to stop.
+        life.append("a", 1, 5);
+        fs.set_capacity(Some(fs.used_bytes() + bytes));
+        if let Err(error) = life.store.close() {
+            assert!(error.is_flushed(), "{bytes} bytes left: {error}");
+            unmarked += 1;
+        }
+        life.model.logs.values_mut().for_each(LogModel::flushed);
+        drop(life);
+        let fs = cut(&fs);
+        let mut life = Life::start(2, fs.clone(), &mut model, Before::AnyLost).unwrap();
+        life.retry_answered("a", 0);
+        fs.set_capacity(None);
+        life.produce("a", 1, 1);
+        life.look_at_logs();
+    }
+    assert!((1..6).contains(&unmarked), "{unmarked}");
 }

@@ -85,14 +85,14 @@ fn sync_request(group: &str, joined: &JoinGroupResponse, assignments: &[(&str, &
 
 /// A group of one, joined and synced at the newest versions.
 #[track_caller]
-fn lone_member(client: &mut Client, group: &str, instance: Option<&str>) -> JoinGroupResponse {
+pub fn lone_member(client: &mut Client, group: &str, instance: Option<&str>) -> JoinGroupResponse {
     let joined = join(client, 9, join_request(group, "", instance));
     let synced = client.call(5, &sync_request(group, &joined, &[(&joined.member_id, b"all")]));
     assert_code(synced.error_code, None);
     joined
 }
 
-fn heartbeat(client: &mut Client, group: &str, generation: i32, member: &str, instance: Option<&str>) -> ErrorCode {
+pub fn heartbeat(client: &mut Client, group: &str, generation: i32, member: &str, instance: Option<&str>) -> ErrorCode {
     let version = if instance.is_some() { 4 } else { 0 };
     let request = HeartbeatRequest {
         group_id: group.into(),
@@ -124,7 +124,7 @@ fn describe(client: &mut Client, version: i16, group: &str) -> DescribedGroup {
     client.call(version, &request).groups.remove(0)
 }
 
-fn commit_request(group: &str, topic: &str, id: Uuid, offset: i64) -> OffsetCommitRequest {
+pub fn commit_request(group: &str, topic: &str, id: Uuid, offset: i64) -> OffsetCommitRequest {
     let partition = OffsetCommitRequestPartition {
         partition_index: 0,
         committed_offset: offset,
@@ -165,7 +165,7 @@ fn committed(client: &mut Client, version: i16, group: &str, topic: &str, id: Uu
     (found.committed_offset, found.metadata.clone().unwrap(), found.error_code)
 }
 
-fn fetched(client: &mut Client, group: &str, topic: &str) -> i64 {
+pub fn fetched(client: &mut Client, group: &str, topic: &str) -> i64 {
     committed(client, 9, group, topic, Uuid::ZERO).0
 }
 

@@ -162,6 +162,11 @@ fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
+/// Says that a test, or a part of one, is left out. Past the capture of what tests print: nobody looks at what a test that passed has printed.
+pub fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED {what}");
+}
+
 pub fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap();
     assert!(status.success());

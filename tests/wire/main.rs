@@ -12,6 +12,7 @@ mod credentials;
 mod data;
 mod durability;
 mod fetch;
+mod full_disk;
 mod groups;
 mod harness;
 mod internal_topics;

@@ -109,6 +109,10 @@ pub enum TruncateError {
 pub enum CloseError {
     #[error(transparent)]
     File(#[from] FileError),
+    /// Everything is on the medium. What would let the next open trust the files could not all be written: it looks at them as
+    /// after a crash, and makes it anew.
+    #[error("it is all flushed, and that could not be noted: {0}")]
+    Unnoted(#[source] FileError),
     #[error(transparent)]
     Offline(#[from] Offline),
     #[error("the log is closed")]

@@ -89,14 +89,23 @@ impl PartitionLog {
             file.set_len(writer.position).map_err(FileError::of("cut", &path))?;
         }
         file.sync().map_err(|error| self.flush_failed(&path, &error))?;
-        active.finish_indexes(fs)?;
-        active.sync_indexes(fs).map_err(|error| self.take_offline(error.to_string()))?;
-        self.write_snapshot(writer)?;
-        self.write_leader_epochs()?;
+        let active = active.clone();
+        let noted = self.write_notes(writer, &active)?;
         fs.sync_dir(&self.dir).map_err(|error| self.flush_failed(&self.dir, &error))?;
         self.flush.flushed(writer.end, self.env.clock.monotonic());
+        noted.map_err(CloseError::Unnoted)?;
         writer.changed = false;
         Ok(())
+    }
+
+    /// Writes what can be made anew from the log, for which there may be no room. The outer error is a flush that failed.
+    fn write_notes(&self, writer: &mut Writer, active: &Segment) -> Result<Result<(), FileError>, CloseError> {
+        let fs = &*self.env.fs;
+        if let Err(error) = active.finish_indexes(fs) {
+            return Ok(Err(error));
+        }
+        active.sync_indexes(fs).map_err(|error| self.take_offline(error.to_string()))?;
+        Ok(self.write_snapshot(writer).and_then(|()| self.write_leader_epochs()))
     }
 
     /// From here on every operation says that the log is closed.

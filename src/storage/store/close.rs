@@ -8,6 +8,7 @@ use super::error::CloseStoreError;
 use super::mark::{self, Trust};
 use super::parallel::parallel;
 use super::partitions::Slot;
+use crate::storage::log::CloseError;
 use crate::storage::names;
 
 impl Store {
@@ -36,9 +37,14 @@ impl Store {
         let mut failure = CloseStoreError { logs: Vec::new(), catalog: None, mark: None };
         for (slot, result) in slots.iter().zip(results) {
             let Some(log) = slot.log.get() else { continue };
+            let dir = names::partition_dir(log.topic(), log.partition());
             match result {
+                Some(Err(error @ CloseError::Unnoted(_))) => {
+                    tracing::warn!(dir, %error, "the next start looks at this partition as after a crash");
+                    self.trust.lock().remove(&dir);
+                }
                 Some(Err(error)) => failure.logs.push((log.dir(), error)),
-                _ => self.trust.lock().add(&names::partition_dir(log.topic(), log.partition())),
+                _ => self.trust.lock().add(&dir),
             }
         }
         let unchecked = self.unchecked();

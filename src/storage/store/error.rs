@@ -141,6 +141,14 @@ pub struct CloseStoreError {
     pub mark: Option<DirError>,
 }
 
+impl CloseStoreError {
+    /// Whether everything is on the medium all the same, and only the mark of a clean stop is missing: on a full disk there may be
+    /// no room for it.
+    pub fn is_flushed(&self) -> bool {
+        self.logs.is_empty() && self.catalog.is_none()
+    }
+}
+
 fn summary(logs: &[(PathBuf, CloseError)], catalog: &Option<CatalogError>, mark: &Option<DirError>) -> String {
     let logs = logs.iter().map(|(dir, error)| format!("{}: {error}", dir.display()));
     let catalog = catalog.iter().map(|error| error.to_string());
