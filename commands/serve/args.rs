@@ -80,6 +80,16 @@ pub struct ServeArgs {
     #[arg(long, value_name = "COUNT", env = "DOZE_DEFAULT_PARTITIONS", hide_env_values = true)]
     default_partitions: Option<String>,
 
+    /// How many bytes of sealed segments are read again in a second, in the background, to find what has rotted on the disk;
+    /// 0 turns that off [default: 4194304]
+    #[arg(long, value_name = "BYTES", env = "DOZE_SCRUB_RATE", hide_env_values = true)]
+    scrub_rate: Option<String>,
+
+    /// How long after the start of one such pass over all sealed segments the next begins, as 7d, 12h or 30m, at least 1s
+    /// [default: 7d]
+    #[arg(long, value_name = "TIME", env = "DOZE_SCRUB_INTERVAL", hide_env_values = true)]
+    scrub_interval: Option<String>,
+
     /// Set a broker config under Kafka's name. Can be given several times; of two for the same key the later counts.
     /// DOZE_OVERRIDE holds several, separated by semicolons
     #[arg(

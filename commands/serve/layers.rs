@@ -11,6 +11,7 @@ use std::time::Duration;
 use doze::broker::config::table::{self, BROKER, TOPIC};
 use doze::broker::config::{BrokerConfig, HostPort, Overrides};
 use doze::broker::settings::Settings;
+use doze::storage::scrub::ScrubSettings;
 
 use super::logging::{Format, Level, Logging};
 use crate::exit::Failure;
@@ -46,6 +47,8 @@ pub const FLAGS: &[Flag] = &[
     flag("retention-ms", Some("log.retention.ms")),
     flag("auto-create-topics", Some("auto.create.topics.enable")),
     flag("default-partitions", Some("num.partitions")),
+    flag("scrub-rate", None),
+    flag("scrub-interval", None),
     flag("log-level", None),
     flag("log-format", None),
 ];
@@ -175,6 +178,7 @@ pub struct Resolved {
 }
 
 const FSYNC_INTERVAL: Duration = Duration::from_millis(500);
+const SHORTEST_SCRUB_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Puts the layers together, the first to count first.
 pub fn resolve(layers: &[Layer]) -> Result<Resolved, Failure> {
@@ -202,6 +206,17 @@ pub fn resolve(layers: &[Layer]) -> Result<Resolved, Failure> {
         .map_or(Ok(Format::default()), |(text, origin)| text.parse().map_err(|why: String| refuse(origin, why)))?;
     let fsync_interval = own("fsync-interval")
         .map_or(Ok(FSYNC_INTERVAL), |(text, origin)| parse_duration(text).map_err(|why| refuse(origin, why)))?;
+    let mut scrub = ScrubSettings::default();
+    if let Some((text, origin)) = own("scrub-rate") {
+        let rate = text.parse().map_err(|_| refuse(origin, format!("{text:?} is not a number of bytes, 0 or more")))?;
+        scrub.bytes_per_second = rate;
+    }
+    if let Some((text, origin)) = own("scrub-interval") {
+        scrub.interval = parse_duration(text).map_err(|why| refuse(origin, why))?;
+        if scrub.interval < SHORTEST_SCRUB_INTERVAL {
+            return Err(refuse(origin, "it is at least 1s; --scrub-rate 0 turns the scrub off"));
+        }
+    }
     let kafka: Overrides = given
         .iter()
         .filter(|(key, _)| FLAGS.iter().all(|flag| flag.kafka.is_some() || flag.name != key.as_str()))
@@ -212,11 +227,12 @@ pub fn resolve(layers: &[Layer]) -> Result<Resolved, Failure> {
     let interval = (!fsync_interval.is_zero()).then_some(fsync_interval);
     let settings =
         Settings::new(config, meta_db, interval).map_err(|error| Failure::could_not_run(error.to_string()))?;
+    let settings = Settings { scrub, ..settings };
     let foreign = layers.iter().flat_map(|layer| &layer.foreign).cloned().collect();
     Ok(Resolved { settings, logging: Logging { level, format }, given, foreign })
 }
 
-/// A whole number with a unit (`ms`, `s`, `m`, `h`), or of milliseconds without. The error is the second half of a
+/// A whole number with a unit (`ms`, `s`, `m`, `h`, `d`), or of milliseconds without. The error is the second half of a
 /// sentence.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -226,6 +242,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => return Err(format!("{text:?} is not a time: 500ms, 2s, 1m or a number of milliseconds is expected")),
     };
     let millis = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
@@ -286,6 +303,21 @@ mod tests {
         assert_eq!(settings.meta_db, None);
         assert_eq!(settings.fsync_interval, Some(Duration::from_millis(500)));
         assert_eq!(settings.config.node_id(), 1);
+        assert_eq!(settings.scrub, ScrubSettings::default());
+    }
+
+    #[test]
+    fn the_scrub_is_paced_and_can_be_turned_off() {
+        fn scrub(pairs: &[(&str, &str)]) -> Result<ScrubSettings, String> {
+            resolved(&[(pairs, &[])]).map(|resolved| resolved.settings.scrub)
+        }
+        let (rate, interval) = (1 << 20, Duration::from_secs(2 * 24 * 60 * 60));
+        let expected = ScrubSettings { bytes_per_second: rate, interval };
+        assert_eq!(scrub(&[("scrub-rate", "1048576"), ("scrub-interval", "2d")]), Ok(expected));
+        assert_eq!(scrub(&[("scrub-rate", "0")]).unwrap().bytes_per_second, 0);
+        for wrong in [("scrub-rate", "-1"), ("scrub-rate", "1M"), ("scrub-interval", "0"), ("scrub-interval", "1w")] {
+            assert!(scrub(&[wrong]).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

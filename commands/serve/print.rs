@@ -90,6 +90,8 @@ fn lines(resolved: &Resolved) -> Vec<Line> {
             "fsync-interval" => {
                 line.value = Some(quoted(&duration_text(settings.fsync_interval.unwrap_or_default())));
             }
+            "scrub-rate" => line.value = Some(plain(&settings.scrub.bytes_per_second)),
+            "scrub-interval" => line.value = Some(quoted(&duration_text(settings.scrub.interval))),
             "log-level" => line.value = Some(quoted(&resolved.logging.level)),
             "log-format" => line.value = Some(quoted(&resolved.logging.format)),
             _ => {}
@@ -164,6 +166,10 @@ fn shown(value: &Value) -> Shown {
 
 fn quoted(text: &impl ToString) -> Shown {
     Shown { text: text.to_string(), quoted: true }
+}
+
+fn plain(number: &u64) -> Shown {
+    Shown { text: number.to_string(), quoted: false }
 }
 
 impl Shown {

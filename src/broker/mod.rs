@@ -39,6 +39,7 @@ use crate::protocol::{ApiKey, ErrorCode, Uuid};
 use crate::storage::catalog::{Mutation, Topic, Topics};
 use crate::storage::cleaner::Cleaner;
 use crate::storage::log::PartitionLog;
+use crate::storage::scrub::Scrubber;
 use crate::storage::store::Store;
 use crate::sys::Env;
 use config::{BrokerConfig, LiveConfig};
@@ -63,6 +64,7 @@ pub struct Broker {
     config: Arc<LiveConfig>,
     store: Arc<Store>,
     cleaner: Arc<Cleaner>,
+    scrubber: Arc<Scrubber>,
     groups: Arc<Groups>,
     transactions: Arc<Transactions>,
     topic_cache: TopicCache,

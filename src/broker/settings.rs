@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::config::{BrokerConfig, ConfigError, HostPort};
 use super::log_levels::LogLevels;
+use crate::storage::scrub::ScrubSettings;
 
 /// What a broker is started with.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Settings {
     /// How often everything that was written is flushed; `None` leaves it to acks=all, to the topics' own `flush.ms` and
     /// `flush.messages`, and to the stop.
     pub fsync_interval: Option<Duration>,
+    /// How sealed segments are looked over in the background.
+    pub scrub: ScrubSettings,
     /// Everything under Kafka's names. The fields above that have such a name have been taken from here.
     pub config: BrokerConfig,
     /// The loggers that clients can see and change; `None` shows them none.
@@ -42,6 +45,7 @@ impl Settings {
             meta_db,
             data_dir,
             fsync_interval,
+            scrub: ScrubSettings::default(),
             config,
             log_levels: None,
         })

@@ -16,13 +16,14 @@ use super::produce_rules::topic_codec;
 use super::quotas::Quotas;
 use super::topics::TopicCache;
 use super::transactions::Transactions;
-use super::upkeep::{clean_logs, sweep_logs};
+use super::upkeep::{clean_logs, scrub_logs, sweep_logs};
 use super::{Broker, Settings};
 use crate::coordinator::{self, Assignor, ConsumerSettings, Migration, transactions};
 use crate::record::Codec;
 use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, ResourceType};
 use crate::storage::cleaner::Cleaner;
 use crate::storage::log::LogConfig;
+use crate::storage::scrub::Scrubber;
 use crate::storage::store::{CloseStoreError, OpenStoreError, Store, StoreConfig};
 use crate::sys::Env;
 
@@ -73,6 +74,7 @@ impl Broker {
             settings,
             config: live,
             cleaner: Arc::new(Cleaner::new(store.clone())),
+            scrubber: Arc::new(Scrubber::new(store.clone())),
             store,
             groups,
             transactions,
@@ -109,6 +111,7 @@ impl Broker {
             tokio::spawn(expire_producers(self.clone())),
             tokio::spawn(sweep_logs(self.clone())),
             tokio::spawn(clean_logs(self.clone())),
+            tokio::spawn(scrub_logs(self.clone())),
         ];
         if let Some(interval) = self.settings.fsync_interval {
             tasks.push(tokio::spawn(flush_every(self.clone(), interval)));
@@ -124,7 +127,12 @@ impl Broker {
         }
         self.transactions.stop().await;
         let this = self.clone();
-        self.blocking(move || this.store.close()).await.expect("closing does not panic")
+        self.blocking(move || {
+            this.scrubber.stop();
+            this.store.close()
+        })
+        .await
+        .expect("closing does not panic")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What goes on in the background with the logs: old segments go, and compacted topics are cleaned.
+//! What goes on in the background with the logs: old segments go, compacted topics are cleaned, sealed segments are looked over.
 //!
 //! The work is done on the threads that are there for what blocks; nothing of it has a thread of its own.
 
@@ -12,9 +12,12 @@ use super::Broker;
 use super::config::BrokerConfig;
 use crate::storage::cleaner::{CleanerSettings, CleanerState, Work};
 use crate::storage::retention::Retention;
+use crate::storage::scrub::Checkpoint;
 
 /// How often segments are looked for that are too old or too many, and how often the number of cleaners is.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How long after the start the scrub begins, at most.
+const SCRUB_DELAY: Duration = Duration::from_secs(60);
 /// A cleaner that finds nothing to do rests at least this long.
 const SHORTEST_REST: Duration = Duration::from_millis(10);
 
@@ -103,7 +106,28 @@ fn settings(config: &BrokerConfig) -> CleanerSettings {
     }
 }
 
+/// Looks over sealed segments, for ever; not at all if the settings have it so.
+pub(super) async fn scrub_logs(broker: Arc<Broker>) {
+    let settings = broker.settings.scrub;
+    if settings.bytes_per_second == 0 {
+        return;
+    }
+    // A start has other things to do.
+    let mut rest = SCRUB_DELAY.min(settings.interval);
+    loop {
+        tokio::time::sleep(rest).await;
+        let scrubber = broker.scrubber.clone();
+        // Only a panic in a step loses its answer.
+        rest = broker.blocking(move || scrubber.step(&settings)).await.unwrap_or(SCRUB_DELAY);
+    }
+}
+
 impl Broker {
+    /// How far the scrub is, and what it has found damaged.
+    pub fn scrub_state(&self) -> Checkpoint {
+        self.scrubber.checkpoint()
+    }
+
     /// What is known of the cleaning of the logs, by topic and partition.
     pub fn cleaner_states(&self) -> Vec<CleanerState> {
         self.cleaner.states()

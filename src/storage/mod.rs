@@ -8,6 +8,7 @@ pub mod log;
 pub mod names;
 pub mod retention;
 mod rewrite;
+pub mod scrub;
 pub mod store;
 
 /// Told the outcome of an operation that completes later, once. It must not block.

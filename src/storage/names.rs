@@ -5,6 +5,7 @@
 //!   meta.db                                   the catalog
 //!   clean-shutdown                            there while the last stop was a clean one
 //!   .lock                                     held by the process that has the directory
+//!   scrub-checkpoint                          how far the scrub is, and what it has found damaged
 //!   <topic>-<n>/                              one partition
 //!     partition.metadata                      the topic's id
 //!     leader-epoch-checkpoint                 where each leader epoch starts
@@ -38,6 +39,8 @@ pub const KAFKA_CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 pub const KAFKA_META_PROPERTIES: &str = "meta.properties";
 /// Locked by the process that has the data directory (Apache Kafka locks the same name).
 pub const LOCK: &str = ".lock";
+/// How far the scrub is and what it has found, in the data directory.
+pub const SCRUB_CHECKPOINT: &str = "scrub-checkpoint";
 /// The topic's id, in a partition's directory.
 pub const PARTITION_METADATA: &str = "partition.metadata";
 /// In a partition's directory, empty: a flush failed, so the active segment may be other on the medium than it looks.

@@ -20,5 +20,6 @@ mod offsets;
 mod produce;
 mod producer;
 mod quotas;
+mod rot;
 mod serve;
 mod transactions;

@@ -46,6 +46,7 @@ pub(super) const HANDLER: Handler = Handler {
 /// A partition of the fetch, found once.
 struct Source {
     wanted: Wanted,
+    topic_id: Uuid,
     log: Result<Arc<PartitionLog>, ErrorCode>,
 }
 
@@ -64,11 +65,11 @@ async fn answer(broker: Arc<Broker>, context: Context, request: FetchRequest, se
             TopicKey::Id(id) => broker.topic_by_id(*id),
             TopicKey::Name(name) => broker.topic_by_name(name),
         };
-        let log = match topic {
-            Ok(topic) => broker.partition(&topic, wanted.partition).await,
-            Err(error) => Err(error),
+        let (topic_id, log) = match topic {
+            Ok(topic) => (topic.topic.id, broker.partition(&topic, wanted.partition).await),
+            Err(error) => (Uuid::ZERO, Err(error)),
         };
-        sources.push(Source { wanted: wanted.clone(), log });
+        sources.push(Source { wanted: wanted.clone(), topic_id, log });
     }
     let isolation = if request.isolation_level == 1 { Isolation::ReadCommitted } else { Isolation::ReadUncommitted };
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(broker.fetch_max_bytes());
@@ -80,7 +81,7 @@ async fn answer(broker: Arc<Broker>, context: Context, request: FetchRequest, se
     let arrived = Arc::new(Notify::new());
     let mut watches: Vec<WatchGuard> = vec![];
     let look = loop {
-        let look = look(&sources, isolation, max_bytes);
+        let look = look(&broker, &sources, isolation, max_bytes);
         if look.urgent || look.bytes >= min_bytes || sources.is_empty() || Instant::now() >= deadline {
             break look;
         }
@@ -129,12 +130,12 @@ fn topic_of<'a>(responses: &'a mut Vec<FetchableTopicResponse>, topic: &TopicKey
     responses.last_mut().expect("one was pushed if there was none")
 }
 
-fn look(sources: &[Source], isolation: Isolation, max_bytes: usize) -> Look {
+fn look(broker: &Broker, sources: &[Source], isolation: Isolation, max_bytes: usize) -> Look {
     let mut look = Look { partitions: Vec::with_capacity(sources.len()), bytes: 0, urgent: false };
     for source in sources {
         let found = source.log.as_ref().map_err(|error| *error).and_then(|log| {
             let left = max_bytes.saturating_sub(look.bytes);
-            read(log, &source.wanted, isolation, left, look.bytes == 0)
+            read(broker, log, source, isolation, left, look.bytes == 0)
         });
         let data = found.unwrap_or_else(|error| PartitionData {
             partition_index: source.wanted.partition,
@@ -153,12 +154,14 @@ fn look(sources: &[Source], isolation: Isolation, max_bytes: usize) -> Look {
 }
 
 fn read(
+    broker: &Broker,
     log: &Arc<PartitionLog>,
-    wanted: &Wanted,
+    source: &Source,
     isolation: Isolation,
     left: usize,
     first: bool,
 ) -> Result<PartitionData, ErrorCode> {
+    let wanted = &source.wanted;
     // Any negative epoch is that of a consumer that does not say.
     topics::check_leader_epoch(wanted.current_leader_epoch.max(-1))?;
     if wanted.last_fetched_epoch >= 0 {
@@ -179,6 +182,10 @@ fn read(
     let max_bytes = usize::try_from(wanted.max_bytes).unwrap_or(0).min(left);
     let found =
         log.read(wanted.fetch_offset, max_bytes, first, isolation).map_err(|error| refusal::of_read(log, &error))?;
+    if let Some(range) = &found.range {
+        let bytes = (range.position, range.position + range.len as u64);
+        broker.scrubber.was_read(source.topic_id, wanted.partition, found.segment, bytes);
+    }
     let aborted = found
         .aborted
         .into_iter()

@@ -1,4 +1,5 @@
-//! The look at the active segment when a log is opened: where does it end, and is what it has whole?
+//! The look at the active segment when a log is opened: where does it end, and is what it has whole? And the check of a
+//! whole segment that it is made of, which the scrub uses too.
 //!
 //! After a clean stop only what follows the last index entry is walked over. After any other every batch is, and every
 //! checksum is made anew. What is behind the last good batch is a torn tail and is cut off. What is damaged before it is
@@ -7,13 +8,14 @@
 
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::epochs::LeaderEpochs;
 use super::error::FileError;
 use super::scan::{BatchAt, LONG_WALK, Walker};
 use super::segment::Segment;
 use crate::storage::names::FileKind;
-use crate::sys::FileSystem;
+use crate::sys::{File, FileSystem};
 
 /// A damaged stretch of a log that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,19 +78,16 @@ pub(super) fn check_all(
     epochs: &mut LeaderEpochs,
 ) -> Result<Checked, FileError> {
     let path = segment.path(FileKind::Log);
-    let mut check = Check {
-        walker: Walker::new(segment.file(fs)?, 0, len, LONG_WALK),
-        segment,
-        len,
-        checked: Checked { end: segment.base, size: 0, damage: Vec::new() },
-    };
-    while let Some(batch) = check.next_good().map_err(FileError::of("read", &path))? {
+    let last = segment.base.saturating_add(i64::from(i32::MAX));
+    let mut check = Check::new(segment.file(fs)?, segment.base..=last, len);
+    while let Some(batch) = check.next().map_err(FileError::of("read", &path))? {
         take(segment, &batch, epochs);
-        check.checked.end = batch.last_offset + 1;
-        check.checked.size = batch.end();
-        check.walker.skip_to(batch.end());
     }
-    Ok(check.checked)
+    let checked = check.into_checked();
+    for hole in checked.damage.iter().filter(|damage| !damage.served) {
+        segment.mark_hole(hole.position, hole.position + hole.bytes);
+    }
+    Ok(checked)
 }
 
 fn take(segment: &Segment, batch: &BatchAt, epochs: &mut LeaderEpochs) {
@@ -98,15 +97,72 @@ fn take(segment: &Segment, batch: &BatchAt, epochs: &mut LeaderEpochs) {
     }
 }
 
-struct Check<'a> {
+/// Goes over a segment's file batch by batch, from the start or from where an earlier check was, makes every checksum anew
+/// and finds its way past what is damaged. Not for use by several threads at once.
+#[derive(Debug)]
+pub(in crate::storage) struct Check {
     walker: Walker,
-    segment: &'a Segment,
+    segment: i64,
+    /// The last offset that can be in it.
+    last_possible: i64,
     len: u64,
     checked: Checked,
 }
 
-impl Check<'_> {
-    /// The next batch that is good; what lies before it is damage, and is kept. `None` if there is none up to the end.
+impl Check {
+    /// Of a file of `len` bytes with a segment that can have `offsets`, from its base offset on.
+    pub fn new(file: Arc<dyn File>, offsets: RangeInclusive<i64>, len: u64) -> Check {
+        let (segment, last_possible) = offsets.into_inner();
+        Check {
+            walker: Walker::new(file, 0, len, LONG_WALK),
+            segment,
+            last_possible,
+            len,
+            checked: Checked { end: segment, size: 0, damage: Vec::new() },
+        }
+    }
+
+    /// Has it go on from `position`, where a batch starts, if it is not damaged, with this offset or a later one.
+    pub fn go_on_from(&mut self, position: u64, offset: i64) {
+        self.walker.skip_to(position.min(self.len));
+        self.checked.size = position.min(self.len);
+        self.checked.end = offset.max(self.segment);
+    }
+
+    /// The end of the last good batch, in bytes.
+    pub fn position(&self) -> u64 {
+        self.checked.size
+    }
+
+    /// The offset after that of the last good batch.
+    pub fn offset(&self) -> i64 {
+        self.checked.end
+    }
+
+    /// Bytes of the file, as it was said.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// What was found damaged so far, before the last good batch.
+    pub fn damage(&self) -> &[Damage] {
+        &self.checked.damage
+    }
+
+    fn into_checked(self) -> Checked {
+        self.checked
+    }
+
+    /// The next batch that is good; what lies before it is damage. `None` if there is none up to the end: what lies behind the
+    /// last good one, if anything, is for the caller to judge.
+    pub fn next(&mut self) -> io::Result<Option<BatchAt>> {
+        let Some(batch) = self.next_good()? else { return Ok(None) };
+        self.checked.end = batch.last_offset + 1;
+        self.checked.size = batch.end();
+        self.walker.skip_to(batch.end());
+        Ok(Some(batch))
+    }
+
     fn next_good(&mut self) -> io::Result<Option<BatchAt>> {
         let at = self.walker.position();
         let here = self.walker.next()?;
@@ -123,7 +179,7 @@ impl Check<'_> {
                 && self.is_good(&good)?
             {
                 let served = bad.base_offset >= self.checked.end && bad.last_offset < good.base_offset;
-                self.keep_damage(at, &good, served);
+                self.note_damage(at, &good, served);
                 return Ok(Some(good));
             }
         }
@@ -131,10 +187,11 @@ impl Check<'_> {
         if at < self.len && self.walker.find_next(self.possible_offsets())? {
             let good = self.walker.next()?.filter(|good| good.position > at);
             if let Some(good) = good {
-                self.keep_damage(at, &good, false);
+                self.note_damage(at, &good, false);
                 return Ok(Some(good));
             }
         }
+        self.walker.skip_to(at);
         Ok(None)
     }
 
@@ -160,15 +217,12 @@ impl Check<'_> {
 
     /// The offset field is not covered by a batch's checksum. These it can have: after the last, and in the segment.
     fn possible_offsets(&self) -> RangeInclusive<i64> {
-        self.checked.end..=self.segment.base.saturating_add(i64::from(i32::MAX))
+        self.checked.end..=self.last_possible
     }
 
-    fn keep_damage(&mut self, from: u64, good: &BatchAt, served: bool) {
-        if !served {
-            self.segment.mark_hole(from, good.position);
-        }
+    fn note_damage(&mut self, from: u64, good: &BatchAt, served: bool) {
         self.checked.damage.push(Damage {
-            segment: self.segment.base,
+            segment: self.segment,
             position: from,
             bytes: good.position - from,
             offsets: (self.checked.end, good.base_offset),

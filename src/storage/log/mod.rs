@@ -67,6 +67,7 @@ pub use sync::Unflushed;
 pub use timestamps::TimestampedOffset;
 pub use watch::{Waker, WatchGuard};
 
+pub(in crate::storage) use check::Check;
 pub(in crate::storage) use producers::LastOfProducer;
 pub(in crate::storage) use rewrite::{NewSegment, RewriteError};
 pub(in crate::storage) use scan::{BatchAt, Walker};
@@ -192,6 +193,11 @@ impl PartitionLog {
     /// How many segments there are, at least 1.
     pub fn segment_count(&self) -> usize {
         self.view.read().segments.len()
+    }
+
+    /// The base offsets of all segments, rising; the last is the active one's.
+    pub(in crate::storage) fn segment_bases(&self) -> Vec<i64> {
+        self.view.read().segments.iter().map(|segment| segment.base).collect()
     }
 
     /// What of the log was found damaged when it was opened, and was kept.

@@ -23,6 +23,8 @@ pub struct ReadResult {
     /// Whole batches, the first of which has the offset that was asked for or, where that is gone, the next one. `None` if
     /// there is nothing to read.
     pub range: Option<FileRange>,
+    /// The base offset of the segment that the range is of.
+    pub segment: i64,
     /// With [`Isolation::ReadCommitted`], every aborted transaction that has records in the range, by the offset of its abort
     /// marker; there may be some that have none. Empty otherwise.
     pub aborted: Vec<AbortedTransaction>,
@@ -119,6 +121,7 @@ impl PartitionLog {
         };
         let mut result = ReadResult {
             range: None,
+            segment: bounds.segment.base,
             aborted: Vec::new(),
             high_watermark: bounds.end,
             last_stable_offset: bounds.last_stable.offset.max(bounds.start),
@@ -139,6 +142,7 @@ impl PartitionLog {
                     result.aborted = self.aborted(&bounds.segment, (offset, stretch.next_offset.min(next_base)))?;
                 }
                 let len = usize::try_from(stretch.end - stretch.position).expect("a segment has less than 2 GiB");
+                result.segment = bounds.segment.base;
                 result.range = (len > 0).then_some(FileRange { file, position: stretch.position, len });
                 return Ok(result);
             }

@@ -169,7 +169,9 @@ fn is_live_partition(entry: &DirEntry) -> bool {
 /// What a data directory that never was used may hold: doze's own beginnings, and what systems leave in directories.
 fn is_harmless(entry: &DirEntry) -> bool {
     let Some(name) = entry.name.to_str() else { return false };
-    let own = [names::LOCK, names::CATALOG, names::CLEAN_SHUTDOWN].iter().any(|own| name.starts_with(own));
+    let own = [names::LOCK, names::CATALOG, names::CLEAN_SHUTDOWN, names::SCRUB_CHECKPOINT]
+        .iter()
+        .any(|own| name.starts_with(own));
     own || name == "lost+found" || (name.starts_with('.') && !entry.is_dir)
 }
 
