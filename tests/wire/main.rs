@@ -22,4 +22,5 @@ mod producer;
 mod quotas;
 mod rot;
 mod serve;
+mod strace;
 mod transactions;
