@@ -32,13 +32,17 @@ class Broker:
             self.process.kill()
             self.process.wait()
 
-    def start(self, patience_s=120):
+    def start_and_forget(self):
+        """Starts it and does not wait until it is ready."""
         with open(self.log, "ab") as log:
             log.write(b"--- start\n")
             log.flush()
             self.process = subprocess.Popen(
                 [self.command, str(self.port), str(self.directory), *self.configs],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def start(self, patience_s=120):
+        self.start_and_forget()
         end = time.monotonic() + patience_s
         while not self.answers():
             if self.process.poll() is not None:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 
 from .scenario import run
@@ -38,6 +39,28 @@ def built(name, sources, build):
             shutil.rmtree(new, ignore_errors=True)
             raise
     return folder
+
+
+def confluent_kafka():
+    """The folder that Python imports confluent_kafka (librdkafka) from."""
+    need("python3")
+    requirements = CI / "clients" / "python/requirements.txt"
+
+    def build(folder):
+        # Packages beside the interpreter in a folder of their own: unlike a venv, it may be renamed.
+        run([sys.executable, "-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--root-user-action=ignore",
+             "--target", folder, "-r", requirements], patience_s=300)
+
+    return built("confluent-kafka", [requirements], build)
+
+
+def franz_go(program):
+    """An executable of the Go module: `client`, or `copier`."""
+    need("go")
+    go = CI / "clients" / "go"
+    package = {"client": ".", "copier": "./copier"}[program]
+    sources = [go / "go.mod", go / "go.sum", *sorted((go / package).glob("*.go"))]
+    return built(f"franz-go-{program}", sources, lambda folder: run(["go", "build", "-C", go, "-o", folder / program, package], patience_s=600)) / program
 
 
 def java_parts():
