@@ -291,3 +291,34 @@ fn one_directory_is_for_one_process() {
     let broker = broker.kill().start();
     assert_eq!(end_offset(&mut broker.connect(), &topic), 1, "a killed one leaves no lock behind");
 }
+
+/// Copies a directory and all in it.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, name) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
+        if path.is_dir() {
+            copy(&path, &to.join(name));
+        } else {
+            std::fs::copy(&path, to.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_copied_directory_is_the_broker_that_it_is_a_copy_of() {
+    let broker = Broker::start();
+    let mut client = broker.connect();
+    let topic = create_topic(&mut client, "t", 1, &[]);
+    let records = batch(&[b"moved"]);
+    produce_ok(&mut client, &topic, &records);
+    let stopped = broker.stop();
+    let elsewhere = tempfile::tempdir().unwrap();
+    copy(&stopped.data_dir(), &elsewhere.path().join("data"));
+    // The original goes; nothing in the copy is tied to where it was.
+    drop(stopped);
+    let broker = Broker::start_in(elsewhere, &[]);
+    let mut client = broker.connect();
+    assert_eq!(fetch_all(&mut client, &topic, 0, 0), stored(&records, 0));
+    assert_eq!(produce_ok(&mut client, &topic, &batch(&[b"and goes on"])), 1);
+}
