@@ -27,11 +27,8 @@ pub fn sections() -> Vec<(&'static str, String)> {
 
 pub fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     match io::stdout().lock().write_all(&script(args.shell)) {
-        // A reader that has seen enough is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::could_not_run(format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(()),
+        Err(error) => Err(Failure::stdout(&error)),
     }
 }
 

@@ -1,11 +1,17 @@
 //! Exit codes, the same for every command.
 
+use std::error::Error;
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// How a command ends when it does not end well.
+/// How a command ends when it does not run to a good end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
+    /// Whoever read the output has closed it: nothing is wrong, and there is nothing more to do.
+    ClosedPipe = 0,
+    /// Damage was found, or is left.
+    Damage = 1,
     /// Wrong usage, or it could not run.
     CouldNotRun = 2,
     /// Another process holds the directory.
@@ -38,9 +44,30 @@ impl Failure {
         Failure::new(Code::CouldNotRun, message)
     }
 
+    /// The command did what it was asked for, and found damage.
+    pub fn damage(message: impl Into<String>) -> Failure {
+        Failure::new(Code::Damage, message)
+    }
+
+    /// An error with what led to it.
+    pub fn of(code: Code, error: &dyn Error) -> Failure {
+        Failure::new(code, with_causes(error))
+    }
+
+    /// Writing to stdout failed. That nobody reads it any more is no error.
+    pub fn stdout(error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::new(Code::ClosedPipe, "stdout is closed"),
+            _ => Failure::could_not_run(format!("cannot write to stdout: {error}")),
+        }
+    }
+
     /// Tells it on stderr.
     pub fn report(&self) -> ExitCode {
-        eprintln!("doze: {self}");
+        if self.code != Code::ClosedPipe {
+            // Where nobody reads that either, the exit code says it.
+            let _ = writeln!(io::stderr(), "doze: {self}");
+        }
         ExitCode::from(self.code as u8)
     }
 }
@@ -49,4 +76,19 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
+}
+
+/// An error with what led to it, in one sentence.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors say their cause themselves.
+        if !text.contains(&more) {
+            text += &format!(": {more}");
+        }
+        cause = error.source();
+    }
+    text
 }

@@ -6,8 +6,16 @@
 mod cli;
 mod completions;
 mod exit;
+#[allow(dead_code)]
+mod format;
 #[cfg(test)]
 mod generated;
+#[allow(dead_code)]
+mod offline;
+#[allow(dead_code)]
+mod output;
+#[allow(dead_code)]
+mod progress;
 mod serve;
 
 use std::process::ExitCode;

@@ -36,11 +36,8 @@ pub fn print(resolved: &Resolved) -> Result<(), Failure> {
         Format::Json => as_json(&lines),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
-        // A reader that has seen enough is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::could_not_run(format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(()),
+        Err(error) => Err(Failure::stdout(&error)),
     }
 }
 

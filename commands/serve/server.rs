@@ -55,22 +55,7 @@ fn not_opened(error: &OpenBrokerError) -> Failure {
         ) => Code::NotADataDirectory,
         _ => Code::CouldNotRun,
     };
-    Failure::new(code, with_causes(error))
-}
-
-/// An error with what led to it, in one sentence.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // Some errors say their cause themselves.
-        if !text.contains(&more) {
-            text += &format!(": {more}");
-        }
-        cause = error.source();
-    }
-    text
+    Failure::of(code, error)
 }
 
 impl Server for BrokerServer {

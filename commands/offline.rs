@@ -1,0 +1,58 @@
+//! What the commands on a stopped data directory have in common: their arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+/// Which directory.
+#[derive(Args, Clone, Debug)]
+pub struct DirArgs {
+    /// The data directory: one of doze's, or a log directory of Apache Kafka's (what log.dirs names)
+    #[arg(
+        value_name = "DIR",
+        env = "DOZE_DATA_DIR",
+        hide_env_values = true,
+        default_value = "./data",
+        value_hint = ValueHint::DirPath
+    )]
+    pub dir: PathBuf,
+
+    #[command(flatten)]
+    pub meta_db: MetaDbArgs,
+}
+
+/// Where the catalog is.
+#[derive(Args, Clone, Debug)]
+pub struct MetaDbArgs {
+    /// The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory
+    #[arg(long, value_name = "FILE", env = "DOZE_META_DB", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub meta_db: Option<PathBuf>,
+}
+
+/// For whom the output is.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct JsonArgs {
+    /// One JSON object a line instead of tables; docs/offline.md has their fields
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which topics and partitions.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FilterArgs {
+    /// Only this topic; may be given more than once
+    #[arg(long = "topic", value_name = "TOPIC")]
+    pub topics: Vec<String>,
+
+    /// Only partitions of this number; may be given more than once
+    #[arg(long = "partition", value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    pub partitions: Vec<i32>,
+}
+
+impl FilterArgs {
+    /// Whether the partition was asked for. Without a filter all were.
+    pub fn takes(&self, topic: &str, partition: i32) -> bool {
+        (self.topics.is_empty() || self.topics.iter().any(|wanted| wanted == topic))
+            && (self.partitions.is_empty() || self.partitions.contains(&partition))
+    }
+}

@@ -1,0 +1,8 @@
+//! The commands on a stopped data directory, as their users have them: the executable is run over directories that the
+//! engine made, and what it prints and how it ends is looked at.
+
+#![allow(clippy::unwrap_used)]
+
+mod frame;
+mod make;
+mod run;
