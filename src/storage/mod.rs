@@ -6,10 +6,12 @@ pub mod cleaner;
 pub mod internal_topics;
 pub mod log;
 pub mod names;
+pub mod offline;
 pub mod retention;
 mod rewrite;
 pub mod scrub;
 pub mod store;
+pub mod verify;
 
 /// Told the outcome of an operation that completes later, once. It must not block.
 pub type Done<T> = Box<dyn FnOnce(T) + Send>;

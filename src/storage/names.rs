@@ -52,6 +52,14 @@ pub const CLEANER_CHECKPOINT: &str = "cleaner-checkpoint";
 /// The end of a small file's name until it is whole.
 pub const TEMPORARY: &str = ".tmp";
 
+/// Apache Kafka's own state in a log directory; see [`crate::storage::offline`] for what stands in those that are read.
+pub const KAFKA_RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
+pub const KAFKA_LOG_STARTS: &str = "log-start-offset-checkpoint";
+pub const KAFKA_HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
+pub const KAFKA_CLEANER_OFFSETS: &str = "cleaner-offset-checkpoint";
+/// The topic in which an Apache Kafka node keeps its cluster's metadata.
+pub const KAFKA_METADATA_TOPIC: &str = "__cluster_metadata";
+
 /// The longest name of a directory or a file on the usual file systems, in bytes.
 const LONGEST_NAME: usize = 255;
 const DELETED_DIR: &str = "-delete";
@@ -187,6 +195,34 @@ pub fn deleted_dir(topic: &str, partition: i32, unique: u128) -> String {
     start + &end
 }
 
+/// What a directory is that was a partition, or is to become one, and does not count now. Apache Kafka has all three kinds,
+/// doze only the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftoverDir {
+    /// `-delete`: on its way out.
+    Deleted,
+    /// `-future`: being moved here from another log directory.
+    Future,
+    /// `-stray`: not in the metadata when its broker started.
+    Stray,
+}
+
+/// What a directory's name says of it, if it ends as such a name does: `<topic>-<n>.<32 hex digits>-delete`.
+pub fn parse_leftover_dir(name: &OsStr) -> Option<LeftoverDir> {
+    let (before, end) = name.to_str()?.rsplit_once('-')?;
+    let (partition, unique) = before.rsplit_once('.')?;
+    let is_unique = unique.len() == 32 && unique.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_unique || partition.is_empty() {
+        return None;
+    }
+    match end {
+        "delete" => Some(LeftoverDir::Deleted),
+        "future" => Some(LeftoverDir::Future),
+        "stray" => Some(LeftoverDir::Stray),
+        _ => None,
+    }
+}
+
 /// What a directory in the data directory is; `None` for one that is no partition's.
 pub fn parse_partition_dir(name: &OsStr) -> Option<PartitionDir> {
     let name = name.to_str()?;
@@ -247,6 +283,13 @@ mod tests {
             assert!(parsed.is_none() || parsed == live("demo-", 1), "{other}: {parsed:?}");
         }
         assert_eq!(parse_partition_dir(OsStr::new(&deleted_dir("demo", 3, 0xabc))), Some(PartitionDir::Deleted));
+        for (end, what) in
+            [("delete", LeftoverDir::Deleted), ("future", LeftoverDir::Future), ("stray", LeftoverDir::Stray)]
+        {
+            let name = format!("demo-3.{:032x}-{end}", 7);
+            assert_eq!(parse_leftover_dir(OsStr::new(&name)), Some(what));
+        }
+        assert_eq!(parse_leftover_dir(OsStr::new("demo-3.abc-delete")), None);
         let longest = deleted_dir(&"t".repeat(249), 1000, u128::MAX);
         assert_eq!(longest.len(), LONGEST_NAME);
         assert_eq!(parse_partition_dir(OsStr::new(&longest)), Some(PartitionDir::Deleted));

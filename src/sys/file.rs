@@ -141,6 +141,12 @@ pub trait FileSystem: Send + Sync + Debug {
     /// process ends, however it ends. `WouldBlock` when another holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
 
+    /// As [`FileSystem::lock`], for one who only looks: nothing is written, no file is made, and others may look as well.
+    /// `None` where there is no such file. `WouldBlock` when somebody holds it to write.
+    fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        if self.exists(path)? { self.lock(path).map(Some) } else { Ok(None) }
+    }
+
     /// How much room there is on the file system of `path`. `Unsupported` where that cannot be told.
     fn space(&self, path: &Path) -> io::Result<Space> {
         let _ = path;

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::io::Errno;
 
 use super::file::{DirEntry, File, FileSystem, LockGuard, Metadata, OpenMode, Space};
 
@@ -98,6 +99,15 @@ impl File for OsFile {
     }
 }
 
+/// Takes the other kind of lock as well, the one of POSIX. Java has no other, so it is the one that Apache Kafka holds. A file
+/// system that does not have it is no reason to refuse.
+fn respect_java(file: &fs::File, operation: FlockOperation) -> io::Result<()> {
+    match fcntl_lock(file, operation) {
+        Err(Errno::AGAIN | Errno::ACCESS) => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    }
+}
+
 impl FileSystem for OsFileSystem {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
@@ -157,10 +167,20 @@ impl FileSystem for OsFileSystem {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Box::new(OsLock(file))),
-            Err(e) => Err(e.into()),
-        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        respect_java(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(OsLock(file)))
+    }
+
+    fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn LockGuard>>> {
+        let file = match fs::File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        flock(&file, FlockOperation::NonBlockingLockShared)?;
+        respect_java(&file, FlockOperation::NonBlockingLockShared)?;
+        Ok(Some(Box::new(OsLock(file))))
     }
 }
 
@@ -202,6 +222,21 @@ mod tests {
         let held = OsFileSystem.lock(&path).unwrap();
         assert_eq!(OsFileSystem.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(held);
+        OsFileSystem.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn those_who_look_share_a_lock_and_make_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        assert!(OsFileSystem.lock_to_read(&path).unwrap().is_none());
+        assert!(!path.exists());
+        let held = OsFileSystem.lock(&path).unwrap();
+        assert_eq!(OsFileSystem.lock_to_read(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(held);
+        let looking = [(); 2].map(|()| OsFileSystem.lock_to_read(&path).unwrap().unwrap());
+        assert_eq!(OsFileSystem.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(looking);
         OsFileSystem.lock(&path).unwrap();
     }
 }

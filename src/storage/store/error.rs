@@ -17,7 +17,7 @@ pub struct DirError {
 }
 
 impl DirError {
-    pub(super) fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DirError {
+    pub(in crate::storage) fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DirError {
         let path = path.to_owned();
         move |source| DirError { doing, path, source }
     }

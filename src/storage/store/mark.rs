@@ -25,6 +25,9 @@ use super::error::DirError;
 use crate::storage::names;
 use crate::sys::{DirEntry, FileSystem, OpenMode};
 
+/// More than a mark ever has, in bytes: a name for each of a million partitions.
+const LARGEST: u64 = 256 << 20;
+
 /// Which partitions' files are known to be flushed, by directory name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
@@ -59,22 +62,45 @@ impl Trust {
     }
 }
 
-/// Reads the mark and removes it, durably. `None` if there is none, or it makes no sense.
+/// Reads the mark and removes it, durably. One that makes no sense trusts nobody, as none does.
 pub(super) fn take(fs: &dyn FileSystem, data_dir: &Path) -> Result<Trust, DirError> {
-    let path = data_dir.join(names::CLEAN_SHUTDOWN);
-    let trust = match fs.open(&path, OpenMode::Read) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Trust::Only(HashSet::new())),
-        Err(e) => return Err(DirError::of("open", &path)(e)),
-        Ok(file) => {
-            let len = file.len().map_err(DirError::of("read", &path))?;
-            let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-            file.read_exact_at(&mut bytes, 0).map_err(DirError::of("read", &path))?;
-            parse(&bytes).map_or(Trust::Only(HashSet::new()), Trust::AllBut)
-        }
+    let trust = match read(fs, data_dir)? {
+        Mark::Missing => return Ok(Trust::Only(HashSet::new())),
+        Mark::Nonsense => Trust::Only(HashSet::new()),
+        Mark::Left(unchecked) => Trust::AllBut(unchecked),
     };
+    let path = data_dir.join(names::CLEAN_SHUTDOWN);
     fs.remove_file(&path).map_err(DirError::of("remove", &path))?;
     fs.sync_dir(data_dir).map_err(DirError::of("flush", data_dir))?;
     Ok(trust)
+}
+
+/// What the mark says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum Mark {
+    /// There is none.
+    Missing,
+    /// The last stop was a clean one, for all but these directories.
+    Left(HashSet<String>),
+    /// It cannot be read as one.
+    Nonsense,
+}
+
+/// Reads the mark and leaves it where it is.
+pub(in crate::storage) fn read(fs: &dyn FileSystem, data_dir: &Path) -> Result<Mark, DirError> {
+    let path = data_dir.join(names::CLEAN_SHUTDOWN);
+    let file = match fs.open(&path, OpenMode::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Mark::Missing),
+        Err(e) => return Err(DirError::of("open", &path)(e)),
+        Ok(file) => file,
+    };
+    let len = file.len().map_err(DirError::of("read", &path))?;
+    if len > LARGEST {
+        return Ok(Mark::Nonsense);
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(DirError::of("read", &path))?;
+    Ok(parse(&bytes).map_or(Mark::Nonsense, Mark::Left))
 }
 
 fn parse(bytes: &[u8]) -> Option<HashSet<String>> {

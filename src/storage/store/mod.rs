@@ -49,6 +49,9 @@ pub use error::{
 pub use open::lock_data_dir;
 pub use topics::{ConfigChange, NewTopic};
 
+pub(in crate::storage) use mark::{Mark, read as read_mark};
+pub(in crate::storage) use open::find_catalog;
+
 use crate::protocol::Uuid;
 use crate::storage::catalog::{Catalog, ConfigMap, Topics};
 use crate::storage::log::LogConfig;

@@ -17,11 +17,11 @@ use crate::sys::{DirEntry, Env, LockGuard};
 
 /// Where the catalog is, or is to be.
 #[derive(Debug)]
-struct CatalogPlace {
-    path: PathBuf,
-    exists: bool,
+pub(in crate::storage) struct CatalogPlace {
+    pub path: PathBuf,
+    pub exists: bool,
     /// It is outside the data directory, whose lock says nothing of it.
-    outside: bool,
+    pub outside: bool,
 }
 
 /// Takes the lock of a data directory, for as long as the guard lives.
@@ -52,7 +52,7 @@ impl Store {
         // A directory that is not doze's is told before so much as a lock file is put into it.
         if config.meta_db.is_some() || !exists(&env, &inside)? {
             let entries = list()?;
-            let place = find_catalog(&env, &config, &entries)?;
+            let place = find_catalog(&env, data_dir, config.meta_db.as_deref(), &entries)?;
             if !place.exists {
                 recognise(data_dir, &place.path, &entries)?;
                 make_names_durable(&env, data_dir)?;
@@ -60,7 +60,7 @@ impl Store {
         }
         let mut locks = vec![lock_data_dir(&env, data_dir)?];
         let entries = list()?;
-        let place = find_catalog(&env, &config, &entries)?;
+        let place = find_catalog(&env, data_dir, config.meta_db.as_deref(), &entries)?;
         if place.outside {
             if let Some(parent) = place.path.parent() {
                 env.fs.create_dir_all(parent).map_err(DirError::of("create", parent))?;
@@ -119,16 +119,22 @@ fn make_names_durable(env: &Env, dir: &Path) -> Result<(), OpenStoreError> {
     Ok(())
 }
 
-fn find_catalog(env: &Env, config: &StoreConfig, entries: &[DirEntry]) -> Result<CatalogPlace, DirError> {
-    if let Some(path) = &config.meta_db {
-        return Ok(CatalogPlace { path: path.clone(), exists: exists(env, path)?, outside: true });
+/// `meta_db`: where it was said to be.
+pub(in crate::storage) fn find_catalog(
+    env: &Env,
+    data_dir: &Path,
+    meta_db: Option<&Path>,
+    entries: &[DirEntry],
+) -> Result<CatalogPlace, DirError> {
+    if let Some(path) = meta_db {
+        return Ok(CatalogPlace { path: path.to_owned(), exists: exists(env, path)?, outside: true });
     }
-    let inside = config.data_dir.join(names::CATALOG);
+    let inside = data_dir.join(names::CATALOG);
     if exists(env, &inside)? {
         return Ok(CatalogPlace { path: inside, exists: true, outside: false });
     }
     // Where it used to be. A directory that was never used is a fresh start, whatever lies beside it.
-    if let Some(parent) = config.data_dir.parent()
+    if let Some(parent) = data_dir.parent()
         && entries.iter().any(|entry| is_live_partition(entry) || entry.name == names::CLEAN_SHUTDOWN)
     {
         let beside = parent.join(names::CATALOG);
