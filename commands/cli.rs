@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::completions::CompletionsArgs;
 use crate::exit;
 use crate::serve::ServeArgs;
+use crate::verify::VerifyArgs;
 
 /// A Kafka broker in one executable, durable through a power cut
 ///
@@ -20,6 +21,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Serve(Box<ServeArgs>),
+    Verify(Box<VerifyArgs>),
     Completions(CompletionsArgs),
 }
 
@@ -31,6 +33,7 @@ fn exit_codes() -> String {
 pub fn sections(command: &str) -> Vec<(&'static str, String)> {
     let mut sections = match command {
         "serve" => crate::serve::sections(),
+        "verify" => crate::verify::sections(),
         "completions" => crate::completions::sections(),
         _ => Vec::new(),
     };

@@ -10,13 +10,13 @@ mod exit;
 mod format;
 #[cfg(test)]
 mod generated;
-#[allow(dead_code)]
 mod offline;
 #[allow(dead_code)]
 mod output;
 #[allow(dead_code)]
 mod progress;
 mod serve;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let (_, matches) = matches.subcommand().expect("clap asks for a command");
     let result = match cli.command {
         Command::Serve(args) => serve::run(&args, matches),
+        Command::Verify(args) => verify::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {

@@ -1,8 +1,11 @@
-//! What the commands on a stopped data directory have in common: their arguments.
+//! What the commands on a stopped data directory have in common: their arguments, and why one cannot be looked at.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use doze::storage::offline::OpenDirError;
+
+use crate::exit::{Code, Failure};
 
 /// Which directory.
 #[derive(Args, Clone, Debug)]
@@ -55,4 +58,14 @@ impl FilterArgs {
         (self.topics.is_empty() || self.topics.iter().any(|wanted| wanted == topic))
             && (self.partitions.is_empty() || self.partitions.contains(&partition))
     }
+}
+
+/// Why a directory cannot be looked at, with the exit code for it.
+pub fn refused(error: &OpenDirError) -> Failure {
+    let code = match error {
+        OpenDirError::InUse { .. } => Code::InUse,
+        OpenDirError::NotADataDirectory { .. } | OpenDirError::NewerFormat { .. } => Code::NotADataDirectory,
+        OpenDirError::Dir(_) => Code::CouldNotRun,
+    };
+    Failure::of(code, error)
 }

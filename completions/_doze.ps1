@@ -26,6 +26,7 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the broker')
+            [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check a stopped data directory, and say what is damaged')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
             break
         }
@@ -46,6 +47,19 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'How the log and the ready line are written: text or json, one object a line [default: text]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka''s names')
             [CompletionResult]::new('--print-config', '--print-config', [CompletionResultType]::ParameterName, 'Print each setting with its value and where it is from, as a file for --config, and exit')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'doze;verify' {
+            [CompletionResult]::new('--meta-db', '--meta-db', [CompletionResultType]::ParameterName, 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory')
+            [CompletionResult]::new('--topic', '--topic', [CompletionResultType]::ParameterName, 'Only this topic; may be given more than once')
+            [CompletionResult]::new('--partition', '--partition', [CompletionResultType]::ParameterName, 'Only partitions of this number; may be given more than once')
+            [CompletionResult]::new('-j', '-j', [CompletionResultType]::ParameterName, 'How many segments are read at once [default: one a core]')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many segments are read at once [default: one a core]')
+            [CompletionResult]::new('--quick', '--quick', [CompletionResultType]::ParameterName, 'Only names, sizes, the first and last batches, the ends of indexes, and the catalog: what takes no time')
+            [CompletionResult]::new('--deep', '--deep', [CompletionResultType]::ParameterName, 'Also every record through its codec: counts, offsets, timestamps, lengths, and keys where the topic is compacted')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

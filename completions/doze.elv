@@ -23,6 +23,7 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand -V 'Print version'
             cand --version 'Print version'
             cand serve 'Run the broker'
+            cand verify 'Check a stopped data directory, and say what is damaged'
             cand completions 'Print the completion script of a shell'
         }
         &'doze;serve'= {
@@ -42,6 +43,18 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand --log-format 'How the log and the ready line are written: text or json, one object a line [default: text]'
             cand --config 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka''s names'
             cand --print-config 'Print each setting with its value and where it is from, as a file for --config, and exit'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'doze;verify'= {
+            cand --meta-db 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory'
+            cand --topic 'Only this topic; may be given more than once'
+            cand --partition 'Only partitions of this number; may be given more than once'
+            cand -j 'How many segments are read at once [default: one a core]'
+            cand --jobs 'How many segments are read at once [default: one a core]'
+            cand --quick 'Only names, sizes, the first and last batches, the ends of indexes, and the catalog: what takes no time'
+            cand --deep 'Also every record through its codec: counts, offsets, timestamps, lengths, and keys where the topic is compacted'
+            cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

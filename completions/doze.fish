@@ -27,6 +27,7 @@ end
 complete -c doze -n "__fish_doze_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c doze -n "__fish_doze_needs_command" -s V -l version -d 'Print version'
 complete -c doze -n "__fish_doze_needs_command" -f -a "serve" -d 'Run the broker'
+complete -c doze -n "__fish_doze_needs_command" -f -a "verify" -d 'Check a stopped data directory, and say what is damaged'
 complete -c doze -n "__fish_doze_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c doze -n "__fish_doze_using_subcommand serve" -l listen -d 'The address to listen on. Port 0 picks a free one. Kafka\'s listeners [default: 127.0.0.1:9092]' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l advertise -d 'The address that clients are told to connect to. Kafka\'s advertised.listeners [default: the one that each client connected to]' -r
@@ -45,4 +46,12 @@ complete -c doze -n "__fish_doze_using_subcommand serve" -l log-format -d 'How t
 complete -c doze -n "__fish_doze_using_subcommand serve" -l config -d 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka\'s names' -r -F
 complete -c doze -n "__fish_doze_using_subcommand serve" -l print-config -d 'Print each setting with its value and where it is from, as a file for --config, and exit'
 complete -c doze -n "__fish_doze_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_using_subcommand verify" -l meta-db -d 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory' -r -F
+complete -c doze -n "__fish_doze_using_subcommand verify" -l topic -d 'Only this topic; may be given more than once' -r
+complete -c doze -n "__fish_doze_using_subcommand verify" -l partition -d 'Only partitions of this number; may be given more than once' -r
+complete -c doze -n "__fish_doze_using_subcommand verify" -s j -l jobs -d 'How many segments are read at once [default: one a core]' -r
+complete -c doze -n "__fish_doze_using_subcommand verify" -l quick -d 'Only names, sizes, the first and last batches, the ends of indexes, and the catalog: what takes no time'
+complete -c doze -n "__fish_doze_using_subcommand verify" -l deep -d 'Also every record through its codec: counts, offsets, timestamps, lengths, and keys where the topic is compacted'
+complete -c doze -n "__fish_doze_using_subcommand verify" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
+complete -c doze -n "__fish_doze_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c doze -n "__fish_doze_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'

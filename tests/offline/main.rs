@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod corpus;
+mod flips;
 mod frame;
 mod make;
 mod run;
+mod verify;
+mod verify_command;

@@ -211,6 +211,12 @@ impl Catalog {
         Some(shared.engine.exclusive(|database| Ok(database.check_integrity()?)))
     }
 
+    /// Reads every entry of every table that this module lays out itself, whatever has not been read yet.
+    pub fn read_all(&self) -> Result<(), CatalogError> {
+        self.read(tables::read_all)?;
+        self.deletions().map(|_| ())
+    }
+
     /// Gives back the space in the file that nothing uses. Answers whether there was some. `None` while clones are in use.
     pub fn compact(&mut self) -> Option<Result<bool, CatalogError>> {
         let shared = Arc::get_mut(&mut self.shared)?;

@@ -3,7 +3,9 @@
 //! The file is a [redb](https://www.redb.org) database (file format 3). Values that are more than a number are laid out
 //! by [`super::codec`]; the version byte at the front of each lets one kind of value change without the others.
 
-use redb::{ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
+use redb::{Key, ReadTransaction, ReadableTable, Table, TableDefinition, TableError, Value, WriteTransaction};
+
+use super::error::Failure;
 
 /// The layout of the catalog as a whole. A file with a higher number is refused.
 pub const FORMAT: u32 = 1;
@@ -73,6 +75,34 @@ impl<'txn> Tables<'txn> {
             state: transaction.open_table(STATE)?,
         })
     }
+}
+
+/// Reads every entry of every table.
+pub(super) fn read_all(transaction: &ReadTransaction) -> Result<(), Failure> {
+    fn read<K: Key + 'static, V: Value + 'static>(
+        transaction: &ReadTransaction,
+        table: TableDefinition<'_, K, V>,
+    ) -> Result<(), Failure> {
+        // One that nothing was ever put in is not there.
+        let table = match transaction.open_table(table) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+            other => other?,
+        };
+        for entry in table.iter()? {
+            let (key, value) = entry?;
+            let _ = (key.value(), value.value());
+        }
+        Ok(())
+    }
+    read(transaction, META)?;
+    read(transaction, TOPICS)?;
+    read(transaction, DELETIONS)?;
+    read(transaction, CONFIGS)?;
+    read(transaction, OFFSETS)?;
+    read(transaction, GROUPS)?;
+    read(transaction, LOG_STARTS)?;
+    read(transaction, TRANSACTIONAL_IDS)?;
+    read(transaction, STATE)
 }
 
 /// The keys under `group` in [`OFFSETS`] that are of `topic`, found without reading the offsets of other topics.

@@ -36,18 +36,23 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The checkpoint of the log in `dir`; the default if there is none, or none that makes sense.
     pub fn read(fs: &dyn FileSystem, dir: &Path) -> io::Result<Checkpoint> {
+        Ok(Self::read_if_sound(fs, dir)?.unwrap_or_default())
+    }
+
+    /// The checkpoint of the log in `dir`, the default if there is none. `None` if there is one that makes no sense.
+    pub fn read_if_sound(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<Checkpoint>> {
         let file = match fs.open(&dir.join(names::CLEANER_CHECKPOINT), OpenMode::Read) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Checkpoint::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(Checkpoint::default())),
             Err(error) => return Err(error),
         };
         let len = file.len()?;
         if len > LARGEST {
-            return Ok(Checkpoint::default());
+            return Ok(None);
         }
         let mut bytes = vec![0; len as usize];
         file.read_exact_at(&mut bytes, 0)?;
-        Ok(String::from_utf8(bytes).ok().and_then(|text| Checkpoint::parse(&text)).unwrap_or_default())
+        Ok(String::from_utf8(bytes).ok().and_then(|text| Checkpoint::parse(&text)))
     }
 
     fn parse(text: &str) -> Option<Checkpoint> {

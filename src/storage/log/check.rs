@@ -1,5 +1,5 @@
-//! The look at the active segment when a log is opened: where does it end, and is what it has whole? And the check of a
-//! whole segment that it is made of, which the scrub uses too.
+//! The look at the active segment when a log is opened: where does it end, and is what it has whole? And the
+//! check of a whole segment that it is made of.
 //!
 //! After a clean stop only what follows the last index entry is walked over. After any other every batch is, and every
 //! checksum is made anew. What is behind the last good batch is a torn tail and is cut off. What is damaged before it is
@@ -64,7 +64,7 @@ pub(super) fn walk_tail(
             });
         }
         take(segment, &batch, epochs);
-        checked.end = batch.last_offset + 1;
+        checked.end = batch.last_offset.saturating_add(1);
         checked.size = batch.end();
     }
     Ok(checked)
@@ -78,16 +78,19 @@ pub(super) fn check_all(
     epochs: &mut LeaderEpochs,
 ) -> Result<Checked, FileError> {
     let path = segment.path(FileKind::Log);
-    let last = segment.base.saturating_add(i64::from(i32::MAX));
-    let mut check = Check::new(segment.file(fs)?, segment.base..=last, len);
-    while let Some(batch) = check.next().map_err(FileError::of("read", &path))? {
+    let last_possible = segment.base.saturating_add(i64::from(i32::MAX));
+    let mut checker = Checker::new(segment.file(fs)?, segment.base, last_possible, len, LONG_WALK);
+    let mut all = Vec::new();
+    while let Some(batch) = checker.next_good().map_err(FileError::of("read", &path))? {
+        for damage in checker.take_damage() {
+            if !damage.served {
+                segment.mark_hole(damage.position, damage.position + damage.bytes);
+            }
+            all.push(damage);
+        }
         take(segment, &batch, epochs);
     }
-    let checked = check.into_checked();
-    for hole in checked.damage.iter().filter(|damage| !damage.served) {
-        segment.mark_hole(hole.position, hole.position + hole.bytes);
-    }
-    Ok(checked)
+    Ok(Checked { end: checker.end(), size: checker.size(), damage: all })
 }
 
 fn take(segment: &Segment, batch: &BatchAt, epochs: &mut LeaderEpochs) {
@@ -97,46 +100,32 @@ fn take(segment: &Segment, batch: &BatchAt, epochs: &mut LeaderEpochs) {
     }
 }
 
-/// Goes over a segment's file batch by batch, from the start or from where an earlier check was, makes every checksum anew
-/// and finds its way past what is damaged. Not for use by several threads at once.
+/// Goes over the batches of a segment's file and tells the good ones from damage: what a start goes by after an unclean stop,
+/// and what the scrub and `doze verify` go by in every segment. Not for use by several threads at once.
 #[derive(Debug)]
-pub(in crate::storage) struct Check {
+pub(in crate::storage) struct Checker {
     walker: Walker,
-    segment: i64,
-    /// The last offset that can be in it.
+    base: i64,
     last_possible: i64,
     len: u64,
-    checked: Checked,
+    /// The offset after the last good batch, and where that ends.
+    end: i64,
+    size: u64,
+    damage: Vec<Damage>,
 }
 
-impl Check {
-    /// Of a file of `len` bytes with a segment that can have `offsets`, from its base offset on.
-    pub fn new(file: Arc<dyn File>, offsets: RangeInclusive<i64>, len: u64) -> Check {
-        let (segment, last_possible) = offsets.into_inner();
-        Check {
-            walker: Walker::new(file, 0, len, LONG_WALK),
-            segment,
-            last_possible,
-            len,
-            checked: Checked { end: segment, size: 0, damage: Vec::new() },
-        }
+impl Checker {
+    /// `base`: that of the segment. `last_possible`: the last offset that can be in it. `len`: the bytes of the file. `step`: how
+    /// many of them are read at once.
+    pub fn new(file: Arc<dyn File>, base: i64, last_possible: i64, len: u64, step: usize) -> Checker {
+        let walker = Walker::new(file, 0, len, step);
+        Checker { walker, base, last_possible, len, end: base, size: 0, damage: Vec::new() }
     }
 
     /// Has it go on from `position`, where a batch starts, if it is not damaged, with this offset or a later one.
     pub fn go_on_from(&mut self, position: u64, offset: i64) {
-        self.walker.skip_to(position.min(self.len));
-        self.checked.size = position.min(self.len);
-        self.checked.end = offset.max(self.segment);
-    }
-
-    /// The end of the last good batch, in bytes.
-    pub fn position(&self) -> u64 {
-        self.checked.size
-    }
-
-    /// The offset after that of the last good batch.
-    pub fn offset(&self) -> i64 {
-        self.checked.end
+        self.size = position.min(self.len);
+        self.end = offset.max(self.base);
     }
 
     /// Bytes of the file, as it was said.
@@ -144,26 +133,48 @@ impl Check {
         self.len
     }
 
-    /// What was found damaged so far, before the last good batch.
-    pub fn damage(&self) -> &[Damage] {
-        &self.checked.damage
+    /// Has batches of the versions before 2 looked for behind damage, also where none was come over yet.
+    pub fn look_for_old(&mut self) {
+        self.walker.look_for_old();
     }
 
-    fn into_checked(self) -> Checked {
-        self.checked
+    /// The offset after the last good batch, the segment's base before the first.
+    pub fn end(&self) -> i64 {
+        self.end
     }
 
-    /// The next batch that is good; what lies before it is damage. `None` if there is none up to the end: what lies behind the
-    /// last good one, if anything, is for the caller to judge.
-    pub fn next(&mut self) -> io::Result<Option<BatchAt>> {
-        let Some(batch) = self.next_good()? else { return Ok(None) };
-        self.checked.end = batch.last_offset + 1;
-        self.checked.size = batch.end();
-        self.walker.skip_to(batch.end());
-        Ok(Some(batch))
+    /// Where the last good batch ends.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
-    fn next_good(&mut self) -> io::Result<Option<BatchAt>> {
+    /// The damage that was come over since the last call, in order; all of it is before the last good batch.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
+    /// The bytes of the last good batch. Holds all of them at once. `None` if the file has become shorter.
+    pub fn bytes(&mut self, batch: &BatchAt) -> io::Result<Option<&[u8]>> {
+        self.walker.slice(batch.position, batch.end())
+    }
+
+    /// Gives back the memory that [`Checker::bytes`] took for a large batch.
+    pub fn forget(&mut self) {
+        self.walker.forget();
+    }
+
+    /// Steps over the next good batch; what lies before it is damage. `None` if there is none up to the end.
+    pub fn next_good(&mut self) -> io::Result<Option<BatchAt>> {
+        self.walker.skip_to(self.size);
+        let good = self.find_good()?;
+        if let Some(batch) = &good {
+            self.end = batch.last_offset.saturating_add(1);
+            self.size = batch.end();
+        }
+        Ok(good)
+    }
+
+    fn find_good(&mut self) -> io::Result<Option<BatchAt>> {
         let at = self.walker.position();
         let here = self.walker.next()?;
         if let Some(batch) = here
@@ -178,8 +189,8 @@ impl Check {
             if let Some(good) = self.walker.next()?
                 && self.is_good(&good)?
             {
-                let served = bad.base_offset >= self.checked.end && bad.last_offset < good.base_offset;
-                self.note_damage(at, &good, served);
+                let served = bad.base_offset >= self.end && bad.last_offset < good.base_offset;
+                self.keep_damage(at, &good, served);
                 return Ok(Some(good));
             }
         }
@@ -187,11 +198,10 @@ impl Check {
         if at < self.len && self.walker.find_next(self.possible_offsets())? {
             let good = self.walker.next()?.filter(|good| good.position > at);
             if let Some(good) = good {
-                self.note_damage(at, &good, false);
+                self.keep_damage(at, &good, false);
                 return Ok(Some(good));
             }
         }
-        self.walker.skip_to(at);
         Ok(None)
     }
 
@@ -206,8 +216,8 @@ impl Check {
     /// Whether a batch that is good for itself leaves a gap which the one after it belongs into: then it is the batch's offset
     /// that is damaged, and not all that follows it.
     fn is_misplaced(&mut self, batch: &BatchAt) -> io::Result<bool> {
-        let due = self.checked.end;
-        if batch.header.is_none() || batch.base_offset == due {
+        let due = self.end;
+        if batch.base_offset == due {
             return Ok(false);
         }
         self.walker.skip_to(batch.end());
@@ -217,15 +227,15 @@ impl Check {
 
     /// The offset field is not covered by a batch's checksum. These it can have: after the last, and in the segment.
     fn possible_offsets(&self) -> RangeInclusive<i64> {
-        self.checked.end..=self.last_possible
+        self.end..=self.last_possible
     }
 
-    fn note_damage(&mut self, from: u64, good: &BatchAt, served: bool) {
-        self.checked.damage.push(Damage {
-            segment: self.segment,
+    fn keep_damage(&mut self, from: u64, good: &BatchAt, served: bool) {
+        self.damage.push(Damage {
+            segment: self.base,
             position: from,
             bytes: good.position - from,
-            offsets: (self.checked.end, good.base_offset),
+            offsets: (self.end, good.base_offset),
             served,
         });
     }

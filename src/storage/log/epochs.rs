@@ -3,7 +3,7 @@
 /// The leader epochs of a log, each with the first offset that it wrote; both rise. Not shared: it lives under the log's
 /// locks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct LeaderEpochs {
+pub(in crate::storage) struct LeaderEpochs {
     entries: Vec<(i32, i64)>,
     /// Whether the file has not got all of this.
     dirty: bool,

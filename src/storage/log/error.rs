@@ -18,7 +18,7 @@ pub struct FileError {
 
 impl FileError {
     /// For `map_err`: the error of doing `action` to `path`.
-    pub(super) fn of<'a>(action: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
+    pub(in crate::storage) fn of<'a>(action: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
         move |source| FileError { action: action.to_string(), path: path.to_path_buf(), source }
     }
 }

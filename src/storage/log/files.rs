@@ -46,7 +46,7 @@ pub(super) fn write_leader_epochs(fs: &dyn FileSystem, dir: &Path, epochs: &[(i3
 }
 
 /// The pairs in `leader-epoch-checkpoint`. `None` if there is none or it makes no sense.
-pub(super) fn read_leader_epochs(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<Vec<(i32, i64)>>> {
+pub(in crate::storage) fn read_leader_epochs(fs: &dyn FileSystem, dir: &Path) -> io::Result<Option<Vec<(i32, i64)>>> {
     let Some(text) = read_text(fs, &dir.join(names::LEADER_EPOCH_CHECKPOINT))? else { return Ok(None) };
     Ok(parse_leader_epochs(&text))
 }

@@ -34,7 +34,7 @@ use std::path::Path;
 use crate::sys::{File, FileSystem, OpenMode};
 
 /// An entry of fixed size with a key that does not fall from one to the next.
-pub(super) trait Entry: Copy + std::fmt::Debug {
+pub(in crate::storage) trait Entry: Copy + std::fmt::Debug {
     /// Bytes of it in a file.
     const SIZE: usize;
     fn key(&self) -> i64;
@@ -45,14 +45,14 @@ pub(super) trait Entry: Copy + std::fmt::Debug {
 
 /// An entry of `.index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OffsetEntry {
+pub(in crate::storage) struct OffsetEntry {
     pub relative: u32,
     pub position: u32,
 }
 
 /// An entry of `.timeindex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TimeEntry {
+pub(in crate::storage) struct TimeEntry {
     pub timestamp: i64,
     pub relative: u32,
 }
@@ -110,7 +110,7 @@ impl Entry for AbortedTransaction {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&0u16.to_be_bytes());
+        out.extend_from_slice(&TXN_INDEX_VERSION.to_be_bytes());
         for value in [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset] {
             out.extend_from_slice(&value.to_be_bytes());
         }
@@ -124,6 +124,16 @@ impl Entry for AbortedTransaction {
             last_offset: value(18),
             last_stable_offset: value(26),
         }
+    }
+}
+
+/// The version that the entries of `.txnindex` have.
+pub(in crate::storage) const TXN_INDEX_VERSION: u16 = 0;
+
+impl AbortedTransaction {
+    /// The version in the bytes of an entry.
+    pub(in crate::storage) fn version(bytes: &[u8]) -> u16 {
+        u16::from_be_bytes(field(bytes, 0))
     }
 }
 

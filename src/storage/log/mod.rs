@@ -67,16 +67,20 @@ pub use sync::Unflushed;
 pub use timestamps::TimestampedOffset;
 pub use watch::{Waker, WatchGuard};
 
-pub(in crate::storage) use check::Check;
+pub(in crate::storage) use check::Checker;
+pub(in crate::storage) use epochs::LeaderEpochs;
+pub(in crate::storage) use files::read_leader_epochs;
+pub(in crate::storage) use index::{Entry as IndexEntry, OffsetEntry, TXN_INDEX_VERSION, TimeEntry};
 pub(in crate::storage) use producers::LastOfProducer;
-pub(in crate::storage) use rewrite::{NewSegment, RewriteError};
-pub(in crate::storage) use scan::{BatchAt, Walker};
+pub(in crate::storage) use replay::{has_marker, parse_marker};
+pub(in crate::storage) use rewrite::{NewSegment, RewriteError, last_offset};
+pub(in crate::storage) use scan::{BatchAt, LONG_WALK, Walker};
 pub(in crate::storage) use segment::Segment;
+pub(in crate::storage) use snapshot::{SnapshotEntry, scan as scan_snapshot};
 
 use crate::storage::Done;
 use crate::sys::Env;
 use append::Writer;
-use epochs::LeaderEpochs;
 use read::Hints;
 use sync::Flush;
 use watch::Watchers;

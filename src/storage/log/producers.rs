@@ -16,7 +16,7 @@ const NO_COORDINATOR: i32 = -1;
 
 /// A batch that a producer wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct WrittenBatch {
+pub(in crate::storage) struct WrittenBatch {
     pub last_sequence: i32,
     pub last_offset: i64,
     /// The last offset less the first; the sequences have the same distance.

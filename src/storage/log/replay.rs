@@ -100,27 +100,31 @@ fn read_marker(
     at: &BatchAt,
     header: &BatchHeader,
 ) -> Result<Option<(EndMarker, i64)>, FileError> {
-    // Compaction leaves a control batch without a record where nothing of the transaction is left.
-    if header.records_count == 0 || at.size > LARGEST_CONTROL_BATCH {
+    if !has_marker(header, at) {
         return Ok(None);
     }
-    let bytes = segment.read_batch(fs, at)?;
-    let parse = || {
-        let mut records = Batch::parse(&bytes).ok()?.records().ok()?;
-        let record = records.next_record().ok()??;
-        match ControlRecord::parse(&record).ok()? {
-            ControlRecord::EndTxn(marker) => Some((marker, record.timestamp())),
-            ControlRecord::Other { .. } => None,
-        }
+    Ok(parse_marker(header, &segment.read_batch(fs, at)?))
+}
+
+/// Compaction leaves a control batch without a record where nothing of the transaction is left.
+pub(in crate::storage) fn has_marker(header: &BatchHeader, at: &BatchAt) -> bool {
+    header.records_count > 0 && at.size <= LARGEST_CONTROL_BATCH
+}
+
+/// The marker in the bytes of a control batch, and its time. `None` if it has none, or cannot be read.
+pub(in crate::storage) fn parse_marker(header: &BatchHeader, bytes: &[u8]) -> Option<(EndMarker, i64)> {
+    let mut records = Batch::parse(bytes).ok()?.records().ok()?;
+    let record = records.next_record().ok()??;
+    let ControlRecord::EndTxn(EndTxnMarker { committed, coordinator_epoch }) = ControlRecord::parse(&record).ok()?
+    else {
+        return None;
     };
-    Ok(parse().map(|(EndTxnMarker { committed, coordinator_epoch }, timestamp)| {
-        let marker = EndMarker {
-            producer_id: header.producer_id,
-            producer_epoch: header.producer_epoch,
-            committed,
-            coordinator_epoch,
-            transaction_version: 0,
-        };
-        (marker, timestamp)
-    }))
+    let marker = EndMarker {
+        producer_id: header.producer_id,
+        producer_epoch: header.producer_epoch,
+        committed,
+        coordinator_epoch,
+        transaction_version: 0,
+    };
+    Some((marker, record.timestamp()))
 }

@@ -24,6 +24,9 @@ const CRC_FROM: u64 = 21;
 /// The same for the versions before.
 const OLD_CRC_FROM: u64 = 16;
 
+/// The fewest bytes of a batch of a version before 2.
+const LEAST_OLD: usize = 26;
+
 /// What a walk reads at once when it goes through a file from one end to the other, in bytes.
 pub(in crate::storage) const LONG_WALK: usize = 256 * 1024;
 
@@ -93,6 +96,8 @@ pub(in crate::storage) struct Walker {
     /// Bytes of the file from `buffer_at` on.
     buffer: Vec<u8>,
     buffer_at: u64,
+    /// Whether batches of the versions before 2 are looked for as well: one was come over, or may be there.
+    is_old: bool,
     /// The size of the batch before: where batches are larger than a step, reading a step for a header is a waste.
     before: u64,
 }
@@ -100,7 +105,16 @@ pub(in crate::storage) struct Walker {
 impl Walker {
     /// Walks from `position`, where a batch has to start, to `end`.
     pub fn new(file: Arc<dyn File>, position: u64, end: u64, step: usize) -> Self {
-        Walker { file, position, end, step: step.max(HEADER_LEN), buffer: Vec::new(), buffer_at: 0, before: 0 }
+        Walker {
+            file,
+            position,
+            end,
+            step: step.max(HEADER_LEN),
+            buffer: Vec::new(),
+            buffer_at: 0,
+            is_old: false,
+            before: 0,
+        }
     }
 
     /// Where the next batch has to start.
@@ -118,6 +132,16 @@ impl Walker {
         self.position = position;
     }
 
+    /// Has [`Walker::find_next`] look for batches of the versions before 2 from the start on, and not only once one was come over.
+    pub fn look_for_old(&mut self) {
+        self.is_old = true;
+    }
+
+    /// Gives back the buffer's memory.
+    pub fn forget(&mut self) {
+        self.buffer = Vec::new();
+    }
+
     /// Steps over the next batch. `None` at the end, and where there is no whole batch: [`Walker::position`] tells which.
     pub fn next(&mut self) -> io::Result<Option<BatchAt>> {
         if self.position >= self.end {
@@ -129,6 +153,7 @@ impl Walker {
         let Some(batch) = BatchAt::parse(bytes, position, end) else { return Ok(None) };
         self.position = batch.end();
         self.before = batch.size;
+        self.is_old |= batch.header.is_none();
         Ok(Some(batch))
     }
 
@@ -190,19 +215,21 @@ impl Walker {
         Ok(stored == if batch.header.is_some() { new } else { old.sum() })
     }
 
-    /// Looks behind the walker's position for the next version 2 batch that is whole, checksum and all, with a base offset in
-    /// `offsets`, and moves the walker there. `false`, and the walker has not moved, if there is none up to the end.
+    /// Looks behind the walker's position for the next batch that is whole, checksum and all, with a base offset in `offsets`,
+    /// and moves the walker there. One of a version before 2 is only looked for where there are any. `false`, and the walker has not moved, if there is none up to the end.
     pub fn find_next(&mut self, offsets: std::ops::RangeInclusive<i64>) -> io::Result<bool> {
-        let (stuck_at, end) = (self.position, self.end);
+        let (stuck_at, end, is_old) = (self.position, self.end, self.is_old);
+        let least = if is_old { LEAST_OLD } else { HEADER_LEN };
         let mut at = stuck_at + 1;
-        while at + HEADER_LEN as u64 <= end {
+        while at + least as u64 <= end {
             let bytes = self.window(at, HEADER_LEN, self.step)?;
-            if bytes.len() < HEADER_LEN {
+            if bytes.len() < least {
                 break;
             }
-            let starts = bytes.len() - HEADER_LEN + 1;
+            let starts = bytes.len() - least + 1;
             let magics = &bytes[MAGIC_AT..MAGIC_AT + starts];
-            let Some(found) = magics.iter().position(|byte| *byte as i8 == MAGIC_V2) else {
+            let is_magic = |byte: u8| byte as i8 == MAGIC_V2 || (is_old && byte < MAGIC_V2 as u8);
+            let Some(found) = magics.iter().position(|byte| is_magic(*byte)) else {
                 at += starts as u64;
                 continue;
             };

@@ -514,6 +514,11 @@ impl Segment {
         Ok(Some(indexes))
     }
 
+    /// Whether the index files would be taken as they are. Where they would not, they are made anew when they are first needed.
+    pub fn trusts_indexes(&self, fs: &dyn FileSystem) -> Result<bool, FileError> {
+        Ok(self.trusted_indexes(fs)?.is_some())
+    }
+
     /// Whether more than one batch follows the one at `position`: then it is not for its size alone that the index ends.
     fn is_unindexed(&self, fs: &dyn FileSystem, position: u64) -> Result<bool, FileError> {
         let mut walker = Walker::new(self.file(fs)?, position, self.size(), SHORT_WALK);

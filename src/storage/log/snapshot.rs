@@ -30,12 +30,47 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 
 use super::producers::{Producer, Producers, WrittenBatch};
-use crate::sys::{FileSystem, OpenMode};
+use crate::sys::{File, FileSystem, OpenMode};
 
-const VERSION: u16 = 1;
-const HEADER: usize = 10;
+/// The only version there is.
+pub(in crate::storage) const VERSION: u16 = 1;
+/// The bytes in front of the entries.
+pub(in crate::storage) const HEADER: usize = 10;
+/// The bytes of an entry.
+pub(in crate::storage) const ENTRY: usize = 46;
 const CRC_FROM: usize = 6;
-const ENTRY: usize = 46;
+/// How many entries a scan holds.
+const SCAN_ENTRIES: usize = 1000;
+
+/// An entry, as it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) struct SnapshotEntry {
+    pub producer_id: i64,
+    pub epoch: i16,
+    /// Its last offset is -1 where there is none.
+    pub batch: WrittenBatch,
+    pub coordinator_epoch: i32,
+    pub transaction_start: Option<i64>,
+}
+
+impl SnapshotEntry {
+    /// `bytes` are [`ENTRY`].
+    pub fn decode(bytes: &[u8]) -> SnapshotEntry {
+        let transaction_start = i64::from_be_bytes(field(bytes, 38));
+        SnapshotEntry {
+            producer_id: i64::from_be_bytes(field(bytes, 0)),
+            epoch: i16::from_be_bytes(field(bytes, 8)),
+            batch: WrittenBatch {
+                last_sequence: i32::from_be_bytes(field(bytes, 10)),
+                last_offset: i64::from_be_bytes(field(bytes, 14)),
+                delta: i32::from_be_bytes(field(bytes, 22)),
+                timestamp: i64::from_be_bytes(field(bytes, 26)),
+            },
+            coordinator_epoch: i32::from_be_bytes(field(bytes, 34)),
+            transaction_start: (transaction_start >= 0).then_some(transaction_start),
+        }
+    }
+}
 
 fn encode(producers: &Producers) -> Vec<u8> {
     let mut out = vec![0; HEADER];
@@ -66,6 +101,65 @@ fn encode_entry(out: &mut Vec<u8>, id: i64, producer: &Producer, batch: &Written
     out.extend_from_slice(&producer.transaction_start.unwrap_or(-1).to_be_bytes());
 }
 
+/// Why a snapshot is not a whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::storage) enum SnapshotFlaw {
+    #[error("it has {len} bytes, and its header {HEADER}")]
+    Short { len: u64 },
+    #[error("its version is {version}, and {VERSION} was expected")]
+    Version { version: u16 },
+    #[error("its checksum is {stored:08x}, that of its bytes {computed:08x}")]
+    BadCrc { stored: u32, computed: u32 },
+    #[error("it says that it has {entries} entries, which {len} bytes are not")]
+    Count { entries: u32, len: u64 },
+}
+
+fn check_header(header: &[u8], len: u64) -> Result<(), SnapshotFlaw> {
+    let (version, entries) = (u16::from_be_bytes(field(header, 0)), u32::from_be_bytes(field(header, 6)));
+    if version != VERSION {
+        return Err(SnapshotFlaw::Version { version });
+    }
+    if len - HEADER as u64 != u64::from(entries) * ENTRY as u64 {
+        return Err(SnapshotFlaw::Count { entries, len });
+    }
+    Ok(())
+}
+
+/// Goes over the snapshot in a file and gives `each` its entries, if it is a whole one. Holds little of it, however large it is.
+pub(in crate::storage) fn scan(
+    file: &dyn File,
+    mut each: impl FnMut(SnapshotEntry),
+) -> io::Result<Result<(), SnapshotFlaw>> {
+    let len = file.len()?;
+    let mut header = [0; HEADER];
+    if len < HEADER as u64 {
+        return Ok(Err(SnapshotFlaw::Short { len }));
+    }
+    file.read_exact_at(&mut header, 0)?;
+    if let Err(flaw) = check_header(&header, len) {
+        return Ok(Err(flaw));
+    }
+    let mut page = vec![0; SCAN_ENTRIES * ENTRY];
+    let mut computed = crc32c::crc32c(&header[CRC_FROM..]);
+    let mut pages = |each: &mut dyn FnMut(&[u8])| -> io::Result<()> {
+        let mut at = HEADER as u64;
+        while at < len {
+            let size = usize::try_from(len - at).unwrap_or(usize::MAX).min(page.len());
+            file.read_exact_at(&mut page[..size], at)?;
+            each(&page[..size]);
+            at += size as u64;
+        }
+        Ok(())
+    };
+    pages(&mut |page| computed = crc32c::crc32c_append(computed, page))?;
+    let stored = u32::from_be_bytes(field(&header, 2));
+    if stored != computed {
+        return Ok(Err(SnapshotFlaw::BadCrc { stored, computed }));
+    }
+    pages(&mut |page| page.chunks_exact(ENTRY).map(SnapshotEntry::decode).for_each(&mut each))?;
+    Ok(Ok(()))
+}
+
 fn decode(bytes: &[u8]) -> Option<Vec<(i64, Producer)>> {
     let (header, entries) = bytes.split_at_checked(HEADER)?;
     let stored = u32::from_be_bytes(field(header, 2));
@@ -77,28 +171,16 @@ fn decode(bytes: &[u8]) -> Option<Vec<(i64, Producer)>> {
     }
     let mut producers: Vec<(i64, Producer)> = Vec::new();
     for entry in entries.chunks_exact(ENTRY) {
-        let id = i64::from_be_bytes(field(entry, 0));
-        let timestamp = i64::from_be_bytes(field(entry, 26));
-        let batch = WrittenBatch {
-            last_sequence: i32::from_be_bytes(field(entry, 10)),
-            last_offset: i64::from_be_bytes(field(entry, 14)),
-            delta: i32::from_be_bytes(field(entry, 22)),
-            timestamp,
-        };
+        let SnapshotEntry { producer_id: id, epoch, batch, coordinator_epoch, transaction_start } =
+            SnapshotEntry::decode(entry);
         match producers.last_mut() {
             Some((last, producer)) if *last == id => {
                 producer.keep(batch);
-                producer.last_timestamp = timestamp;
+                producer.last_timestamp = batch.timestamp;
             }
             _ => {
-                let transaction_start = i64::from_be_bytes(field(entry, 38));
-                let producer = Producer::new(
-                    i16::from_be_bytes(field(entry, 8)),
-                    i32::from_be_bytes(field(entry, 34)),
-                    timestamp,
-                    (transaction_start >= 0).then_some(transaction_start),
-                    (batch.last_offset >= 0).then_some(batch),
-                );
+                let there = (batch.last_offset >= 0).then_some(batch);
+                let producer = Producer::new(epoch, coordinator_epoch, batch.timestamp, transaction_start, there);
                 producers.push((id, producer));
             }
         }

@@ -38,6 +38,11 @@ pub(super) fn is_partition(entry: &DirEntry) -> bool {
     entry.is_dir && matches!(names::parse_partition_dir(&entry.name), Some(PartitionDir::Live { .. }))
 }
 
+/// Whether something of this name says that it is in a data directory.
+pub(super) fn is_mark(name: &std::ffi::OsStr) -> bool {
+    name != names::LOCK && name.to_str().is_some_and(is_own)
+}
+
 /// Files that doze or Apache Kafka keeps beside the partitions.
 fn is_own(name: &str) -> bool {
     const OWN: [&str; 9] = [

@@ -75,7 +75,7 @@ pub enum CatalogState {
     Unreadable {
         reason: String,
     },
-    /// Apache Kafka has none: its metadata is in a log.
+    /// There is none: Apache Kafka's metadata is in a log, and the folder of a partition by itself has nothing around it.
     None,
 }
 
@@ -105,6 +105,7 @@ pub struct DataDir {
     folders: Folders,
     /// The one partition that it is about, where the folder of one was named.
     only: Option<(String, i32)>,
+    is_lone: bool,
     _locks: Vec<Box<dyn LockGuard>>,
 }
 
@@ -142,9 +143,11 @@ impl DataDir {
             path = parent;
         }
         let origin = recognise(&path, &entries)?;
+        let is_lone = only.is_some() && meta_db.is_none() && !entries.iter().any(|entry| folders::is_mark(&entry.name));
         let mut locks = Vec::new();
         let held = hold(env, &path.join(names::LOCK), &path, access, &mut locks)?;
         let place = match origin {
+            Origin::Doze if is_lone => None,
             Origin::Doze => Some(find_catalog(env, &path, meta_db, &entries)?),
             Origin::Kafka => None,
         };
@@ -174,6 +177,7 @@ impl DataDir {
             kafka,
             folders,
             only,
+            is_lone,
             _locks: locks,
         })
     }
@@ -202,6 +206,12 @@ impl DataDir {
     /// The partition whose folder was named instead of a directory.
     pub fn only(&self) -> Option<(&str, i32)> {
         self.only.as_ref().map(|(topic, partition)| (topic.as_str(), *partition))
+    }
+
+    /// Whether the folder of a partition was named and nothing around it says whose it is: a copy of one, say. It is taken for
+    /// doze's then, and there is no catalog.
+    pub fn is_lone(&self) -> bool {
+        self.is_lone
     }
 
     /// Where the catalog is or would be.

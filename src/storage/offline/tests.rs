@@ -121,6 +121,7 @@ fn the_folder_of_one_partition_will_do() {
     let dir = made();
     let opened = open(&dir.path().join("demo-1")).unwrap();
     assert_eq!((opened.only(), opened.path()), (Some(("demo", 1)), dir.path()));
+    drop(opened);
     let running = store(dir.path());
     assert!(matches!(open(&dir.path().join("demo-1")), Err(OpenDirError::InUse { .. })));
     running.close().unwrap();

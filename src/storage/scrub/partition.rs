@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::{Kind, Position};
 use crate::storage::catalog::Topic;
-use crate::storage::log::{Check, Damage};
+use crate::storage::log::{Checker, Damage, LONG_WALK};
 use crate::storage::names::{self, FileKind, PartitionFile, Stage};
 use crate::storage::store::Store;
 use crate::sys::{File, FileSystem, OpenMode};
@@ -60,7 +60,7 @@ struct Reading {
     /// It goes on from where an earlier process was.
     resumed: bool,
     file: Arc<dyn File>,
-    check: Check,
+    check: Checker,
 }
 
 /// A partition whose segments are being looked at. Not for use by several threads at once.
@@ -124,26 +124,26 @@ impl PartitionLook {
             return 0;
         }
         let Some(mut reading) = self.reading.take() else { return 0 };
-        let from = reading.check.position();
+        let from = reading.check.size();
         // What the page cache has would not say what the disk has.
         reading.file.drop_cached(from, budget);
         let end = from.saturating_add(budget);
         let outcome = loop {
-            match reading.check.next() {
-                Ok(Some(_)) if reading.check.position() >= end => break None,
+            match reading.check.next_good() {
+                Ok(Some(_)) if reading.check.size() >= end => break None,
                 Ok(Some(_)) => {}
                 Ok(None) => break Some(None),
                 Err(error) => break Some(Some(error)),
             }
         };
-        let to = reading.check.position();
+        let to = reading.check.size();
         reading.file.drop_cached(from, to.saturating_sub(from));
         self.at.segment = reading.target.base;
-        (self.at.position, self.at.offset) = (to, reading.check.offset());
+        (self.at.position, self.at.offset) = (to, reading.check.end());
         match outcome {
             None => self.reading = Some(reading),
             Some(error) => {
-                let damage = damage_of(&reading, error.as_ref());
+                let damage = damage_of(&mut reading, error.as_ref());
                 self.segment_over(&reading, damage, error.as_ref());
             }
         }
@@ -167,7 +167,7 @@ impl PartitionLook {
                     continue;
                 }
             };
-            let mut check = Check::new(file.clone(), target.base..=target.next.saturating_sub(1), len);
+            let mut check = Checker::new(file.clone(), target.base, target.next.saturating_sub(1), len, LONG_WALK);
             let resume = self.resume.take().filter(|at| at.segment == target.base && (1..=len).contains(&at.position));
             if let Some(at) = &resume {
                 check.go_on_from(at.position, at.offset);
@@ -248,17 +248,20 @@ fn path_of(dir: &Path, target: Target) -> PathBuf {
 }
 
 /// What is wrong with a segment that was read as far as it can be.
-fn damage_of(reading: &Reading, error: Option<&io::Error>) -> Vec<(Damage, Kind)> {
+fn damage_of(reading: &mut Reading, error: Option<&io::Error>) -> Vec<(Damage, Kind)> {
     let kind = |damage: &Damage| if damage.served { Kind::Checksum } else { Kind::Frame };
     let mut damage: Vec<(Damage, Kind)> =
-        reading.check.damage().iter().map(|damage| (damage.clone(), kind(damage))).collect();
-    let (position, len) = (reading.check.position(), reading.check.len());
+        reading.check.take_damage().into_iter().map(|damage| {
+            let kind = kind(&damage);
+            (damage, kind)
+        }).collect();
+    let (position, len) = (reading.check.size(), reading.check.len());
     if error.is_some() || position < len {
         let rest = Damage {
             segment: reading.target.base,
             position,
             bytes: len.saturating_sub(position),
-            offsets: (reading.check.offset(), reading.target.next),
+            offsets: (reading.check.end(), reading.target.next),
             served: false,
         };
         damage.push((rest, if error.is_some() { Kind::Unreadable } else { Kind::Frame }));

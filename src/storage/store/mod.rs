@@ -51,6 +51,7 @@ pub use topics::{ConfigChange, NewTopic};
 
 pub(in crate::storage) use mark::{Mark, read as read_mark};
 pub(in crate::storage) use open::find_catalog;
+pub(in crate::storage) use parallel::parallel_at_most;
 
 use crate::protocol::Uuid;
 use crate::storage::catalog::{Catalog, ConfigMap, Topics};

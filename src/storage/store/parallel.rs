@@ -24,13 +24,23 @@ pub(super) fn parallel<T: Send + 'static>(
     n: usize,
     f: impl Fn(usize) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
+    parallel_at_most(workers, HELPERS, n, f)
+}
+
+/// The same with at most `helpers` workers beside this thread.
+pub(in crate::storage) fn parallel_at_most<T: Send + 'static>(
+    workers: &dyn Workers,
+    helpers: usize,
+    n: usize,
+    f: impl Fn(usize) -> T + Send + Sync + 'static,
+) -> Vec<T> {
     let shared = Arc::new(Shared {
         next: AtomicUsize::new(0),
         results: Mutex::new(((0..n).map(|_| None).collect(), 0)),
         all_done: Condvar::new(),
     });
     let f = Arc::new(f);
-    for _ in 0..HELPERS.min(n.saturating_sub(1)) {
+    for _ in 0..helpers.min(n.saturating_sub(1)) {
         let (shared, f) = (shared.clone(), f.clone());
         workers.spawn(Box::new(move || take_turns(&shared, n, &*f)));
     }

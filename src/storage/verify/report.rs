@@ -49,6 +49,16 @@ pub struct Totals {
     pub records: u64,
 }
 
+impl Totals {
+    pub(super) fn add(&mut self, other: &Totals) {
+        self.partitions += other.partitions;
+        self.segments += other.segments;
+        self.bytes += other.bytes;
+        self.batches += other.batches;
+        self.records += other.records;
+    }
+}
+
 /// One partition that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionReport {
@@ -82,6 +92,8 @@ pub struct Unchecked {
 pub struct Report {
     pub dir: PathBuf,
     pub origin: Origin,
+    /// It is the folder of one partition with nothing around it.
+    pub is_lone: bool,
     pub level: Level,
     pub stop: Stop,
     /// Those about the directory first, then by topic, partition and place in the log.

@@ -57,6 +57,7 @@ use super::{LogConfig, PartitionLog};
 use crate::storage::names::{self, FileKind, Stage};
 use crate::sys::Env;
 pub(in crate::storage) use new_segment::NewSegment;
+pub(in crate::storage) use recover::last_offset;
 pub(super) use recover::recover;
 
 /// Why segments were not replaced.

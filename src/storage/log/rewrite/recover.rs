@@ -141,7 +141,7 @@ pub(in crate::storage::log) fn recover(fs: &dyn FileSystem, dir: &Path) -> Resul
 }
 
 /// The last offset in a log file.
-fn last_offset(fs: &dyn FileSystem, path: &Path) -> Result<Option<i64>, FileError> {
+pub(in crate::storage) fn last_offset(fs: &dyn FileSystem, path: &Path) -> Result<Option<i64>, FileError> {
     let walk = || {
         let file = fs.open(path, OpenMode::Read)?;
         let len = file.len()?;
