@@ -24,7 +24,7 @@ use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, ResourceType};
 use crate::storage::cleaner::Cleaner;
 use crate::storage::log::LogConfig;
 use crate::storage::scrub::Scrubber;
-use crate::storage::store::{CloseStoreError, OpenStoreError, Store, StoreConfig};
+use crate::storage::store::{CloseStoreError, LogConfigOf, OpenStoreError, Store, StoreConfig};
 use crate::sys::Env;
 
 /// Why a broker cannot start over a data directory.
@@ -180,6 +180,13 @@ async fn expire_producers(broker: Arc<Broker>) {
             log.expire_producers();
         }
     }
+}
+
+/// What topics' configs mean to their logs where no broker runs: under `at_start`, the settings that the broker is started with,
+/// and the changes that the catalog remembers.
+pub fn offline_log_config(at_start: &BrokerConfig, catalog: Option<&Catalog>) -> LogConfigOf {
+    let config = catalog.map_or_else(|| at_start.clone(), |catalog| with_stored_changes(at_start, catalog));
+    Arc::new(move |overrides: &ConfigMap| log_config(&config, overrides))
 }
 
 /// What a topic's configs mean to its logs.

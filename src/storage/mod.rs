@@ -3,10 +3,12 @@
 mod backoff;
 pub mod catalog;
 pub mod cleaner;
+pub mod compact;
 pub mod internal_topics;
 pub mod log;
 pub mod names;
 pub mod offline;
+pub mod recover;
 pub mod retention;
 mod rewrite;
 pub mod scrub;

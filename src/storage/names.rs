@@ -16,6 +16,7 @@
 //!     <20 digits>.txnindex                    aborted transactions
 //!     <20 digits>.snapshot                    the producers as they were before this offset
 //!   <topic>-<n>.<32 hex digits>-delete/       a partition on its way out; nothing in it counts any more
+//!   recovered-<time>/                         what a recovery has removed (crate::storage::recover)
 //! ```
 //!
 //! A file of a segment may carry one more suffix, which says what is to become of it when it is found at a start:
@@ -51,6 +52,10 @@ pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
 pub const CLEANER_CHECKPOINT: &str = "cleaner-checkpoint";
 /// The end of a small file's name until it is whole.
 pub const TEMPORARY: &str = ".tmp";
+
+/// What a quarantine folder has, in the folder.
+pub const QUARANTINE_MANIFEST: &str = "manifest.jsonl";
+const QUARANTINE: &str = "recovered-";
 
 /// Apache Kafka's own state in a log directory; see [`crate::storage::offline`] for what stands in those that are read.
 pub const KAFKA_RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
@@ -193,6 +198,16 @@ pub fn deleted_dir(topic: &str, partition: i32, unique: u128) -> String {
     // Topic names are ASCII, so that every byte is the end of a character.
     start.truncate(LONGEST_NAME - end.len());
     start + &end
+}
+
+/// The folder in which a recovery keeps what it removes. `label` tells it from others: a time.
+pub fn quarantine_dir(label: &str) -> String {
+    format!("{QUARANTINE}{label}")
+}
+
+/// Whether a directory's name is that of a quarantine folder.
+pub fn is_quarantine_dir(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with(QUARANTINE)) && parse_partition_dir(name).is_none()
 }
 
 /// What a directory is that was a partition, or is to become one, and does not count now. Apache Kafka has all three kinds,

@@ -141,7 +141,6 @@ impl Filter {
             return without_records(header, keep_header);
         }
         if header.base_offset > self.mapped_to {
-            self.stats.records_kept += header.records_count as u64;
             return Verdict::Keep;
         }
         let judged = self.judge_records(bytes, header);
@@ -232,7 +231,6 @@ impl Filter {
         tombstones: usize,
         keep_header: bool,
     ) -> Verdict {
-        self.stats.records_kept += stay as u64;
         if stay == 0 {
             return without_records(header, keep_header);
         }

@@ -412,6 +412,27 @@ pub fn clean_now(log: &Arc<PartitionLog>, settings: &CleanerSettings) -> Result<
     Ok(passes)
 }
 
+/// What cleaning a log would do, and whether it would do more than this says: where the keys do not fit into the memory there is,
+/// only the first pass is looked at. `None` if there is nothing to clean. Writes nothing. `with_active`: as if the active
+/// segment had been sealed before.
+pub fn estimate(
+    log: &Arc<PartitionLog>,
+    settings: &CleanerSettings,
+    with_active: bool,
+) -> Result<Option<(PassStats, bool)>, CleanError> {
+    let Env { fs, clock, .. } = log.env();
+    let checkpoint = Checkpoint::read(&**fs, &log.dir()).map_err(CleanError::Checkpoint)?;
+    let plan_of = if with_active { Plan::as_if_sealed } else { Plan::of };
+    let Some(plan) = plan_of(log, &checkpoint, clock.now_ms())? else { return Ok(None) };
+    let end = plan.end();
+    let mut pass = Pass::counting(log.clone(), plan, settings.memory())?;
+    loop {
+        if let (_, Some(cleaned)) = pass.step(STEP)? {
+            return Ok(Some((cleaned.stats, cleaned.to < end)));
+        }
+    }
+}
+
 /// Why a log was not cleaned.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {

@@ -19,6 +19,8 @@ pub(super) struct Output {
     unchanged: bool,
     new: Vec<NewSegment>,
     aborted: Vec<AbortedTransaction>,
+    /// Nothing is written; this is how many bytes would be left.
+    counted: Option<u64>,
 }
 
 impl Output {
@@ -32,7 +34,18 @@ impl Output {
             buffer,
             new: Vec::new(),
             aborted: Vec::new(),
+            counted: None,
         }
+    }
+
+    /// One that only counts what would be left.
+    pub fn counting(
+        log: &Arc<PartitionLog>,
+        originals: Vec<Arc<Segment>>,
+        config: &LogConfig,
+        buffer: usize,
+    ) -> Output {
+        Output { counted: Some(0), unchanged: false, ..Output::new(log, originals, config, buffer) }
     }
 
     /// Keeps a batch of the original as it is.
@@ -42,7 +55,7 @@ impl Output {
 
     /// Keeps a stretch of the original that is no batch.
     pub fn keep_hole(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
-        if self.unchanged {
+        if self.unchanged || self.count(bytes) {
             return Ok(());
         }
         if self.new.is_empty() {
@@ -70,7 +83,11 @@ impl Output {
 
     /// Bytes that are to be read in the place of the originals.
     pub fn kept_bytes(&self) -> u64 {
-        if self.unchanged { self.originals[0].size() } else { self.written_bytes() }
+        match self.counted {
+            Some(counted) => counted,
+            None if self.unchanged => self.originals[0].size(),
+            None => self.written_bytes(),
+        }
     }
 
     /// Bytes that are to be written for it.
@@ -99,6 +116,11 @@ impl Output {
         Ok(())
     }
 
+    fn count(&mut self, bytes: &[u8]) -> bool {
+        self.counted.iter_mut().for_each(|counted| *counted += bytes.len() as u64);
+        self.counted.is_some()
+    }
+
     fn start(&mut self, base: i64) -> Result<(), RewriteError> {
         let new = self.log.new_segment(base, self.new.is_empty(), self.buffer)?;
         self.new.push(new);
@@ -106,6 +128,9 @@ impl Output {
     }
 
     fn append(&mut self, batch: &BatchAt, bytes: &[u8]) -> Result<(), RewriteError> {
+        if self.count(bytes) {
+            return Ok(());
+        }
         let has_room = |new: &NewSegment| {
             new.size() == 0
                 || (new.size() + bytes.len() as u64 <= self.segment_bytes && !new.is_full_for(batch, self.index_bytes))
@@ -121,7 +146,7 @@ impl Output {
 
     /// Puts what was kept in the place of the originals. Answers how many segments they have become.
     pub fn finish(mut self) -> Result<usize, RewriteError> {
-        if self.unchanged {
+        if self.unchanged || self.counted.is_some() {
             return Ok(1);
         }
         if self.new.is_empty() && self.log.is_first(&self.originals[0]) {

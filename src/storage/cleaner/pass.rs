@@ -74,9 +74,16 @@ pub(super) struct Pass {
     groups: Vec<std::ops::Range<usize>>,
     became: usize,
     unreadable: Vec<Unreadable>,
+    /// Only what would be left is counted.
+    counting: bool,
 }
 
 impl Pass {
+    /// A pass that writes nothing.
+    pub fn counting(log: Arc<PartitionLog>, plan: Plan, memory: Memory) -> Result<Pass, RewriteError> {
+        Ok(Pass { counting: true, ..Pass::new(log, plan, memory)? })
+    }
+
     pub fn new(log: Arc<PartitionLog>, plan: Plan, memory: Memory) -> Result<Pass, RewriteError> {
         let env = log.env().clone();
         let mut seed = [0; 16];
@@ -89,7 +96,7 @@ impl Pass {
         let phase = Phase::Mapping(plan.from(from), None);
         let (groups, unreadable) = (Vec::new(), Vec::new());
         let log_start = log.offsets().start;
-        Ok(Pass { log, log_start, plan, memory, filter, phase, groups, became: 0, unreadable })
+        Ok(Pass { log, log_start, plan, memory, filter, phase, groups, became: 0, unreadable, counting: false })
     }
 
     /// Goes on until about `budget` bytes have been read. Answers how many were, and what the pass came to once it is over.
@@ -169,7 +176,8 @@ impl Pass {
         // What was written since the last group counts.
         self.filter.last_of_producers = self.log.last_of_producers();
         let originals = self.plan.segments[group.clone()].iter().map(|(segment, _)| segment.clone()).collect();
-        let output = Output::new(&self.log, originals, &self.plan.config, self.memory.buffer);
+        let new = if self.counting { Output::counting } else { Output::new };
+        let output = new(&self.log, originals, &self.plan.config, self.memory.buffer);
         Ok(Phase::Rewriting(Group { number, at: group.start, walker: None, output }))
     }
 
@@ -239,8 +247,16 @@ fn judge(
     let Some(header) = batch.header else {
         return keep_unread(output, "it is a message set of a format before version 2".into());
     };
+    let kept_before = filter.stats.records_kept;
     filter.stats.records_read += header.records_count as u64;
-    match filter.judge(bytes, &header, is_last) {
+    let verdict = filter.judge(bytes, &header, is_last);
+    let kept = match &verdict {
+        Verdict::Drop => 0,
+        Verdict::Keep | Verdict::Unreadable(_) => header.records_count,
+        Verdict::Replace(new) => BatchHeader::parse(new).map_or(0, |new| new.records_count),
+    };
+    filter.stats.records_kept = kept_before + kept as u64;
+    match verdict {
         Verdict::Keep => output.keep(batch, bytes)?,
         Verdict::Drop => output.drop_batch(batch.position)?,
         Verdict::Replace(new) => {

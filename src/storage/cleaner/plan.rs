@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
-use crate::storage::log::{LogConfig, PartitionLog, RewriteError, Segment};
+use crate::storage::log::{LogConfig, PartitionLog, Rewritable, RewriteError, Segment};
 
 /// What a pass is to do. It holds for the moment at which it was made: the pass finds out what has changed since.
 #[derive(Debug)]
@@ -21,10 +21,29 @@ pub(super) struct Plan {
 impl Plan {
     /// What is to be cleaned of a log. `None` if nothing is, or it is not time.
     pub fn of(log: &PartitionLog, checkpoint: &Checkpoint, now_ms: i64) -> Result<Option<Plan>, RewriteError> {
-        if !log.config().compact {
+        Plan::of_segments(log, log.rewritable()?, checkpoint, now_ms)
+    }
+
+    /// The same as if the active segment had been sealed, for a pass that only counts.
+    pub fn as_if_sealed(
+        log: &PartitionLog,
+        checkpoint: &Checkpoint,
+        now_ms: i64,
+    ) -> Result<Option<Plan>, RewriteError> {
+        let mut rewritable = log.rewritable()?;
+        rewritable.segments.extend(log.active_as_sealed());
+        Plan::of_segments(log, rewritable, checkpoint, now_ms)
+    }
+
+    fn of_segments(
+        log: &PartitionLog,
+        rewritable: Rewritable,
+        checkpoint: &Checkpoint,
+        now_ms: i64,
+    ) -> Result<Option<Plan>, RewriteError> {
+        if !rewritable.config.compact {
             return Ok(None);
         }
-        let rewritable = log.rewritable()?;
         let (config, last_stable) = (rewritable.config, rewritable.last_stable);
         let end = rewritable.segments.last().map_or(rewritable.start, |(_, next)| *next);
         // A log that ends before its checkpoint lost its end in a crash, and that was written anew.

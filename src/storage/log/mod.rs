@@ -37,6 +37,7 @@ mod open;
 mod producers;
 mod read;
 mod remove;
+pub(in crate::storage) mod repair;
 mod replay;
 mod retention;
 mod rewrite;
@@ -73,7 +74,7 @@ pub(in crate::storage) use files::read_leader_epochs;
 pub(in crate::storage) use index::{Entry as IndexEntry, OffsetEntry, TXN_INDEX_VERSION, TimeEntry};
 pub(in crate::storage) use producers::LastOfProducer;
 pub(in crate::storage) use replay::{has_marker, parse_marker};
-pub(in crate::storage) use rewrite::{NewSegment, RewriteError, last_offset};
+pub(in crate::storage) use rewrite::{NewSegment, Rewritable, RewriteError, last_offset};
 pub(in crate::storage) use scan::{BatchAt, LONG_WALK, Walker};
 pub(in crate::storage) use segment::Segment;
 pub(in crate::storage) use snapshot::{SnapshotEntry, scan as scan_snapshot};
@@ -192,6 +193,12 @@ impl PartitionLog {
     /// Bytes of all segments' log files.
     pub fn size_bytes(&self) -> u64 {
         self.view.read().segments.iter().map(|segment| segment.size()).sum()
+    }
+
+    /// Bytes of the segments that have nothing from `offset` on; never the active one.
+    pub fn size_below(&self, offset: i64) -> u64 {
+        let view = self.view.read();
+        view.segments.windows(2).take_while(|pair| pair[1].base <= offset).map(|pair| pair[0].size()).sum()
     }
 
     /// How many segments there are, at least 1.

@@ -94,7 +94,7 @@ fn latest_snapshot(
 }
 
 /// The marker in a control batch, and its time. `None` if it has none, or cannot be read.
-fn read_marker(
+pub(super) fn read_marker(
     fs: &dyn FileSystem,
     segment: &Segment,
     at: &BatchAt,

@@ -26,6 +26,20 @@ impl PartitionLog {
         Ok(true)
     }
 
+    /// Seals the active segment now, if it has records. Answers whether it did.
+    pub fn seal(&self) -> Result<bool, AppendError> {
+        let mut writer = self.writer.lock();
+        if writer.closed {
+            return Err(AppendError::Closed);
+        }
+        if writer.position == 0 {
+            return Ok(false);
+        }
+        writer.changed = true;
+        self.roll(&mut writer)?;
+        Ok(true)
+    }
+
     /// Since when the active segment has records, ms since the Unix epoch. Where this process did not write the first of
     /// them, that record's timestamp is believed, unless there is none or it is from the future.
     fn written_since(&self, writer: &mut Writer, now_ms: i64) -> Result<i64, FileError> {

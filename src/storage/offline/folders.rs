@@ -74,6 +74,8 @@ impl Folders {
                 && let Some(kind) = names::parse_leftover_dir(&entry.name)
             {
                 folders.leftovers.push(Leftover { path, kind });
+            } else if entry.is_dir && names::is_quarantine_dir(&entry.name) {
+                // What a recovery has removed from here.
             } else if entry.is_dir || !entry.name.to_str().is_some_and(is_own) {
                 folders.foreign.push(entry);
             }

@@ -30,7 +30,7 @@ const LARGEST: u64 = 256 << 20;
 
 /// Which partitions' files are known to be flushed, by directory name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(in crate::storage) enum Trust {
     /// After a clean stop: all but these.
     AllBut(HashSet<String>),
     /// After any other: only these, which were made or closed since.
@@ -63,7 +63,7 @@ impl Trust {
 }
 
 /// Reads the mark and removes it, durably. One that makes no sense trusts nobody, as none does.
-pub(super) fn take(fs: &dyn FileSystem, data_dir: &Path) -> Result<Trust, DirError> {
+pub(in crate::storage) fn take(fs: &dyn FileSystem, data_dir: &Path) -> Result<Trust, DirError> {
     let trust = match read(fs, data_dir)? {
         Mark::Missing => return Ok(Trust::Only(HashSet::new())),
         Mark::Nonsense => Trust::Only(HashSet::new()),
@@ -128,7 +128,7 @@ pub(super) fn tidy(fs: &dyn FileSystem, data_dir: &Path, entries: &[DirEntry]) {
 }
 
 /// Leaves the mark, durably. `unchecked`: the directories that it does not vouch for.
-pub(super) fn leave(fs: &dyn FileSystem, data_dir: &Path, unchecked: &[String]) -> Result<(), DirError> {
+pub(in crate::storage) fn leave(fs: &dyn FileSystem, data_dir: &Path, unchecked: &[String]) -> Result<(), DirError> {
     let path = data_dir.join(names::CLEAN_SHUTDOWN);
     let temporary = data_dir.join(temporary());
     let mut text = format!("version: 0\nunchecked: {}\n", unchecked.len());

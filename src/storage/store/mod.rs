@@ -49,7 +49,7 @@ pub use error::{
 pub use open::lock_data_dir;
 pub use topics::{ConfigChange, NewTopic};
 
-pub(in crate::storage) use mark::{Mark, read as read_mark};
+pub(in crate::storage) use mark::{Mark, leave as leave_mark, read as read_mark, take as take_mark};
 pub(in crate::storage) use open::find_catalog;
 pub(in crate::storage) use parallel::parallel_at_most;
 

@@ -43,6 +43,7 @@ mod recover;
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::MutexGuard;
@@ -55,7 +56,7 @@ use super::producers::LastOfProducer;
 use super::segment::Segment;
 use super::{LogConfig, PartitionLog};
 use crate::storage::names::{self, FileKind, Stage};
-use crate::sys::Env;
+use crate::sys::{Env, FileSystem};
 pub(in crate::storage) use new_segment::NewSegment;
 pub(in crate::storage) use recover::last_offset;
 pub(super) use recover::recover;
@@ -112,6 +113,13 @@ impl PartitionLog {
         }
         let segments = view.segments.windows(2).map(|pair| (pair[0].clone(), pair[1].base)).collect();
         Ok(Rewritable { segments, start: view.start, last_stable: view.last_stable.offset.max(view.start), config })
+    }
+
+    /// The active segment with the end of the log for the base of the next, if it has anything.
+    pub(in crate::storage) fn active_as_sealed(&self) -> Option<(Arc<Segment>, i64)> {
+        let view = self.view.read();
+        let active = view.active();
+        (active.size() > 0).then(|| (active.clone(), view.end))
     }
 
     /// What is in force.
@@ -230,20 +238,9 @@ impl PartitionLog {
         for new in new {
             segments.push(new.finish(modified_ms)?);
         }
-        let sync = || self.env.fs.sync_dir(&self.dir).map_err(|error| self.flush_failed(&self.dir, &error));
-        let Some(first) = segments.first() else { return Ok(segments) };
-        sync()?;
-        for segment in &segments {
-            for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TxnIndex] {
-                self.rename(segment.base, kind, Stage::Cleaned, Stage::Swap)?;
-            }
-        }
-        for segment in &segments[1..] {
-            self.rename(segment.base, FileKind::Log, Stage::Cleaned, Stage::Swap)?;
-        }
-        sync()?;
-        self.rename(first.base, FileKind::Log, Stage::Cleaned, Stage::Swap)?;
-        sync()?;
+        let sync = || self.env.fs.sync_dir(&self.dir).map_err(|error| self.flush_failed(&self.dir, &error).into());
+        let bases: Vec<i64> = segments.iter().map(|segment| segment.base).collect();
+        publish::<RewriteError>(&*self.env.fs, &self.dir, &bases, &sync)?;
         Ok(segments)
     }
 
@@ -313,12 +310,39 @@ impl PartitionLog {
         super::open::remove_if_there(&*self.env.fs, &self.dir.join(names::segment_file(base, kind)))
     }
 
-    /// Takes a file from one stage to the next, unless that was done before or there is no such file.
     fn rename(&self, base: i64, kind: FileKind, from: Stage, to: Stage) -> Result<(), FileError> {
-        let from = self.dir.join(names::staged_file(base, kind, from));
-        match self.env.fs.rename(&from, &self.dir.join(names::staged_file(base, kind, to))) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::of("rename", &from)(error)),
-            _ => Ok(()),
+        rename(&*self.env.fs, &self.dir, base, kind, from, to)
+    }
+}
+
+/// Steps 1 to 3 for `.cleaned` files that are whole, of the segments with these rising bases: when it has returned, they
+/// count. `sync` flushes the directory.
+pub(super) fn publish<E: From<FileError>>(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    bases: &[i64],
+    sync: &dyn Fn() -> Result<(), E>,
+) -> Result<(), E> {
+    let Some((first, others)) = bases.split_first() else { return Ok(()) };
+    sync()?;
+    for base in bases {
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TxnIndex] {
+            rename(fs, dir, *base, kind, Stage::Cleaned, Stage::Swap)?;
         }
+    }
+    for base in others {
+        rename(fs, dir, *base, FileKind::Log, Stage::Cleaned, Stage::Swap)?;
+    }
+    sync()?;
+    rename(fs, dir, *first, FileKind::Log, Stage::Cleaned, Stage::Swap)?;
+    sync()
+}
+
+/// Takes a file from one stage to the next, unless that was done before or there is no such file.
+fn rename(fs: &dyn FileSystem, dir: &Path, base: i64, kind: FileKind, from: Stage, to: Stage) -> Result<(), FileError> {
+    let from = dir.join(names::staged_file(base, kind, from));
+    match fs.rename(&from, &dir.join(names::staged_file(base, kind, to))) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::of("rename", &from)(error)),
+        _ => Ok(()),
     }
 }

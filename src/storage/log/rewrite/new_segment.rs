@@ -32,7 +32,7 @@ pub(in crate::storage) struct NewSegment {
 }
 
 impl NewSegment {
-    pub(super) fn create(
+    pub(in crate::storage::log) fn create(
         fs: &Arc<dyn FileSystem>,
         dir: &Arc<Path>,
         base: i64,
@@ -112,7 +112,7 @@ impl NewSegment {
     }
 
     /// Brings all its files onto the medium. Their names, and that they count, are another matter.
-    pub(super) fn finish(mut self, modified_ms: i64) -> Result<Arc<Segment>, FileError> {
+    pub(in crate::storage::log) fn finish(mut self, modified_ms: i64) -> Result<Arc<Segment>, FileError> {
         self.write()?;
         self.waiting = Vec::new();
         self.indexes.take_time(self.base);
