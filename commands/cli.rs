@@ -2,8 +2,10 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::compact::CompactArgs;
 use crate::completions::CompletionsArgs;
 use crate::exit;
+use crate::recover::RecoverArgs;
 use crate::serve::ServeArgs;
 use crate::verify::VerifyArgs;
 
@@ -21,6 +23,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Serve(Box<ServeArgs>),
+    Compact(Box<CompactArgs>),
+    Recover(Box<RecoverArgs>),
     Verify(Box<VerifyArgs>),
     Completions(CompletionsArgs),
 }
@@ -33,6 +37,8 @@ fn exit_codes() -> String {
 pub fn sections(command: &str) -> Vec<(&'static str, String)> {
     let mut sections = match command {
         "serve" => crate::serve::sections(),
+        "compact" => crate::compact::sections(),
+        "recover" => crate::recover::sections(),
         "verify" => crate::verify::sections(),
         "completions" => crate::completions::sections(),
         _ => Vec::new(),

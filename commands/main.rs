@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cli;
+mod compact;
 mod completions;
 mod exit;
 #[allow(dead_code)]
@@ -15,6 +16,7 @@ mod offline;
 mod output;
 #[allow(dead_code)]
 mod progress;
+mod recover;
 mod serve;
 mod verify;
 
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
     let (_, matches) = matches.subcommand().expect("clap asks for a command");
     let result = match cli.command {
         Command::Serve(args) => serve::run(&args, matches),
+        Command::Compact(args) => compact::run(&args),
+        Command::Recover(args) => recover::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use doze::broker::config::BrokerConfig;
 use doze::storage::offline::OpenDirError;
 
 use crate::exit::{Code, Failure};
@@ -68,4 +69,16 @@ pub fn refused(error: &OpenDirError) -> Failure {
         OpenDirError::Dir(_) => Code::CouldNotRun,
     };
     Failure::of(code, error)
+}
+
+/// The broker's settings where no broker runs: its defaults, with what `--override` says.
+pub fn broker_config(overrides: &[String]) -> Result<BrokerConfig, Failure> {
+    let mut settings = std::collections::BTreeMap::new();
+    for text in overrides {
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(Failure::could_not_run(format!("--override takes KEY=VALUE, and {text:?} has no =")));
+        };
+        settings.insert(key.trim().to_owned(), value.trim().to_owned());
+    }
+    BrokerConfig::at_start(settings).map_err(|error| Failure::could_not_run(format!("--override: {error}")))
 }

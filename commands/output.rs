@@ -68,6 +68,11 @@ impl Output {
         self.line(&if self.style == Style::Table { rows.bordered() } else { rows.aligned() })
     }
 
+    /// Has what was written so far seen before something is asked or takes long.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| Failure::stdout(&error))
+    }
+
     /// Whether everything got out.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|error| Failure::stdout(&error))

@@ -22,6 +22,28 @@ impl Progress {
         Progress(bar)
     }
 
+    /// A bar that says what is being worked on, without a rate.
+    pub fn steps(what: &'static str) -> Progress {
+        if !io::stderr().is_terminal() {
+            return Progress(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+        let style = ProgressStyle::with_template(&format!("{what} {{msg}} ({{elapsed}})"));
+        bar.set_style(style.expect("the template is made of a constant"));
+        Progress(bar)
+    }
+
+    /// This is being worked on now.
+    pub fn now(&self, what: &str) {
+        self.0.set_message(what.to_owned());
+        self.0.tick();
+    }
+
+    /// There are so many bytes in all.
+    pub fn set_total(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
     /// So many bytes more are done.
     pub fn add(&self, bytes: u64) {
         self.0.inc(bytes);

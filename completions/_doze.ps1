@@ -26,6 +26,8 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the broker')
+            [CompletionResult]::new('compact', 'compact', [CompletionResultType]::ParameterValue, 'Clean compacted topics by hand, and give back unused space')
+            [CompletionResult]::new('recover', 'recover', [CompletionResultType]::ParameterValue, 'Repair a stopped data directory, keeping what is removed')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check a stopped data directory, and say what is damaged')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
             break
@@ -47,6 +49,31 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'How the log and the ready line are written: text or json, one object a line [default: text]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka''s names')
             [CompletionResult]::new('--print-config', '--print-config', [CompletionResultType]::ParameterName, 'Print each setting with its value and where it is from, as a file for --config, and exit')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'doze;compact' {
+            [CompletionResult]::new('--meta-db', '--meta-db', [CompletionResultType]::ParameterName, 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory')
+            [CompletionResult]::new('--override', '--override', [CompletionResultType]::ParameterName, 'A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Only say how many bytes and records would go; nothing is written')
+            [CompletionResult]::new('--roll', '--roll', [CompletionResultType]::ParameterName, 'Seal the active segments first, so that all records are cleaned')
+            [CompletionResult]::new('--retention', '--retention', [CompletionResultType]::ParameterName, 'Also remove the segments that are too old or too many by retention.ms and retention.bytes, of all topics')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'doze;recover' {
+            [CompletionResult]::new('--meta-db', '--meta-db', [CompletionResultType]::ParameterName, 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory')
+            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'Repair a copy in this new or empty directory, and leave the original as it is')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many segments are looked at at once [default: one a core]')
+            [CompletionResult]::new('--override', '--override', [CompletionResultType]::ParameterName, 'A broker config as doze serve is given it, for the logs that are opened: log.index.interval.bytes=4096')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Only show the plan; nothing is written')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Do it without asking')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Do it without asking')
+            [CompletionResult]::new('--accept-loss', '--accept-loss', [CompletionResultType]::ParameterName, 'Also take the steps that lose records which may have been acknowledged; the plan names their offsets')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

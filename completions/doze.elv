@@ -23,6 +23,8 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand -V 'Print version'
             cand --version 'Print version'
             cand serve 'Run the broker'
+            cand compact 'Clean compacted topics by hand, and give back unused space'
+            cand recover 'Repair a stopped data directory, keeping what is removed'
             cand verify 'Check a stopped data directory, and say what is damaged'
             cand completions 'Print the completion script of a shell'
         }
@@ -43,6 +45,29 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand --log-format 'How the log and the ready line are written: text or json, one object a line [default: text]'
             cand --config 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka''s names'
             cand --print-config 'Print each setting with its value and where it is from, as a file for --config, and exit'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'doze;compact'= {
+            cand --meta-db 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory'
+            cand --override 'A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000'
+            cand --dry-run 'Only say how many bytes and records would go; nothing is written'
+            cand --roll 'Seal the active segments first, so that all records are cleaned'
+            cand --retention 'Also remove the segments that are too old or too many by retention.ms and retention.bytes, of all topics'
+            cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'doze;recover'= {
+            cand --meta-db 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory'
+            cand --to 'Repair a copy in this new or empty directory, and leave the original as it is'
+            cand --jobs 'How many segments are looked at at once [default: one a core]'
+            cand --override 'A broker config as doze serve is given it, for the logs that are opened: log.index.interval.bytes=4096'
+            cand --dry-run 'Only show the plan; nothing is written'
+            cand -y 'Do it without asking'
+            cand --yes 'Do it without asking'
+            cand --accept-loss 'Also take the steps that lose records which may have been acknowledged; the plan names their offsets'
+            cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -27,6 +27,8 @@ end
 complete -c doze -n "__fish_doze_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c doze -n "__fish_doze_needs_command" -s V -l version -d 'Print version'
 complete -c doze -n "__fish_doze_needs_command" -f -a "serve" -d 'Run the broker'
+complete -c doze -n "__fish_doze_needs_command" -f -a "compact" -d 'Clean compacted topics by hand, and give back unused space'
+complete -c doze -n "__fish_doze_needs_command" -f -a "recover" -d 'Repair a stopped data directory, keeping what is removed'
 complete -c doze -n "__fish_doze_needs_command" -f -a "verify" -d 'Check a stopped data directory, and say what is damaged'
 complete -c doze -n "__fish_doze_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c doze -n "__fish_doze_using_subcommand serve" -l listen -d 'The address to listen on. Port 0 picks a free one. Kafka\'s listeners [default: 127.0.0.1:9092]' -r
@@ -46,6 +48,22 @@ complete -c doze -n "__fish_doze_using_subcommand serve" -l log-format -d 'How t
 complete -c doze -n "__fish_doze_using_subcommand serve" -l config -d 'A TOML file of settings: the long flags without their dashes in front, and broker configs under Kafka\'s names' -r -F
 complete -c doze -n "__fish_doze_using_subcommand serve" -l print-config -d 'Print each setting with its value and where it is from, as a file for --config, and exit'
 complete -c doze -n "__fish_doze_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_using_subcommand compact" -l meta-db -d 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory' -r -F
+complete -c doze -n "__fish_doze_using_subcommand compact" -l override -d 'A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000' -r
+complete -c doze -n "__fish_doze_using_subcommand compact" -l dry-run -d 'Only say how many bytes and records would go; nothing is written'
+complete -c doze -n "__fish_doze_using_subcommand compact" -l roll -d 'Seal the active segments first, so that all records are cleaned'
+complete -c doze -n "__fish_doze_using_subcommand compact" -l retention -d 'Also remove the segments that are too old or too many by retention.ms and retention.bytes, of all topics'
+complete -c doze -n "__fish_doze_using_subcommand compact" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
+complete -c doze -n "__fish_doze_using_subcommand compact" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_using_subcommand recover" -l meta-db -d 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory' -r -F
+complete -c doze -n "__fish_doze_using_subcommand recover" -l to -d 'Repair a copy in this new or empty directory, and leave the original as it is' -r -f -a "(__fish_complete_directories)"
+complete -c doze -n "__fish_doze_using_subcommand recover" -l jobs -d 'How many segments are looked at at once [default: one a core]' -r
+complete -c doze -n "__fish_doze_using_subcommand recover" -l override -d 'A broker config as doze serve is given it, for the logs that are opened: log.index.interval.bytes=4096' -r
+complete -c doze -n "__fish_doze_using_subcommand recover" -l dry-run -d 'Only show the plan; nothing is written'
+complete -c doze -n "__fish_doze_using_subcommand recover" -s y -l yes -d 'Do it without asking'
+complete -c doze -n "__fish_doze_using_subcommand recover" -l accept-loss -d 'Also take the steps that lose records which may have been acknowledged; the plan names their offsets'
+complete -c doze -n "__fish_doze_using_subcommand recover" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
+complete -c doze -n "__fish_doze_using_subcommand recover" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c doze -n "__fish_doze_using_subcommand verify" -l meta-db -d 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory' -r -F
 complete -c doze -n "__fish_doze_using_subcommand verify" -l topic -d 'Only this topic; may be given more than once' -r
 complete -c doze -n "__fish_doze_using_subcommand verify" -l partition -d 'Only partitions of this number; may be given more than once' -r

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod compact;
 mod corpus;
 mod flips;
 mod frame;
 mod make;
+mod recover;
 mod run;
 mod verify;
 mod verify_command;
