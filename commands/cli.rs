@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::compact::CompactArgs;
 use crate::completions::CompletionsArgs;
+use crate::dump_segment::DumpSegmentArgs;
 use crate::exit;
 use crate::recover::RecoverArgs;
 use crate::serve::ServeArgs;
@@ -26,6 +27,8 @@ pub enum Command {
     Compact(Box<CompactArgs>),
     Recover(Box<RecoverArgs>),
     Verify(Box<VerifyArgs>),
+    #[command(name = "dump-segment")]
+    DumpSegment(Box<DumpSegmentArgs>),
     Completions(CompletionsArgs),
 }
 
@@ -40,6 +43,7 @@ pub fn sections(command: &str) -> Vec<(&'static str, String)> {
         "compact" => crate::compact::sections(),
         "recover" => crate::recover::sections(),
         "verify" => crate::verify::sections(),
+        "dump-segment" => crate::dump_segment::sections(),
         "completions" => crate::completions::sections(),
         _ => Vec::new(),
     };

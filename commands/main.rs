@@ -6,13 +6,12 @@
 mod cli;
 mod compact;
 mod completions;
+mod dump_segment;
 mod exit;
-#[allow(dead_code)]
 mod format;
 #[cfg(test)]
 mod generated;
 mod offline;
-#[allow(dead_code)]
 mod output;
 #[allow(dead_code)]
 mod progress;
@@ -36,6 +35,7 @@ fn main() -> ExitCode {
         Command::Compact(args) => compact::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::DumpSegment(args) => dump_segment::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {

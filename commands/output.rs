@@ -4,10 +4,13 @@
 //! `--json` one object on one line. A pipe that its reader has closed ends a command at once, quietly and with exit code 0:
 //! every method answers [`Code::ClosedPipe`](crate::exit::Code::ClosedPipe) as its failure, for the command to pass on.
 
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 use crate::exit::Failure;
 use crate::format;
@@ -23,11 +26,16 @@ pub enum Style {
     Json,
 }
 
-/// Stdout, held by one command until it ends. Buffered: nothing is certain to be out before [`Output::finish`].
-#[derive(Debug)]
+/// Stdout. Buffered: nothing is certain to be out before [`Output::finish`].
 pub struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Box<dyn Write>>,
     style: Style,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("style", &self.style).finish_non_exhaustive()
+    }
 }
 
 impl Output {
@@ -38,7 +46,12 @@ impl Output {
             (false, true) => Style::Table,
             (false, false) => Style::Plain,
         };
-        Output { out: BufWriter::with_capacity(64 * 1024, stdout.lock()), style }
+        // What std keeps for stdout looks for line ends in all that is written to it.
+        let out: Box<dyn Write> = match stdout.as_fd().try_clone_to_owned() {
+            Ok(descriptor) => Box::new(File::from(descriptor)),
+            Err(_) => Box::new(stdout),
+        };
+        Output { out: BufWriter::with_capacity(64 * 1024, out), style }
     }
 
     pub fn is_json(&self) -> bool {
@@ -55,12 +68,8 @@ impl Output {
 
     /// Writes one line of text, for people. What comes from a file has gone through [`format::printable`].
     pub fn line(&mut self, text: &str) -> Result<(), Failure> {
-        self.bytes(text.as_bytes()).and_then(|()| self.bytes(b"\n"))
-    }
-
-    /// Writes bytes that the caller has laid out.
-    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(|error| Failure::stdout(&error))
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.write_all(b"\n"));
+        written.map_err(|error| Failure::stdout(&error))
     }
 
     /// Writes rows in the style that stdout takes, for people.
@@ -78,6 +87,43 @@ impl Output {
         self.out.flush().map_err(|error| Failure::stdout(&error))
     }
 }
+
+/// For rows that are laid out piece by piece. Errors are for [`Failure::stdout`].
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A JSON object whose fields stay in the order that they were given in; [`object!`] makes one.
+#[derive(Clone, Debug)]
+pub struct Object(pub Vec<(&'static str, Value)>);
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Makes an [`Object`](crate::output::Object) of names and whatever `serde_json::json!` takes.
+macro_rules! object {
+    ($($name:literal: $value:expr),* $(,)?) => {
+        $crate::output::Object(vec![$(($name, serde_json::json!($value))),*])
+    };
+}
+pub(crate) use object;
 
 /// A column of [`Rows`].
 #[derive(Clone, Copy, Debug)]

@@ -52,6 +52,20 @@ pub enum ControlError {
 }
 
 impl ControlRecord {
+    /// The name of its type, as Apache Kafka has it; `UNKNOWN` for one that this version of it does not have.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ControlRecord::EndTxn(EndTxnMarker { committed: false, .. }) => "ABORT",
+            ControlRecord::EndTxn(EndTxnMarker { committed: true, .. }) => "COMMIT",
+            ControlRecord::Other { kind: 2 } => "LEADER_CHANGE",
+            ControlRecord::Other { kind: 3 } => "SNAPSHOT_HEADER",
+            ControlRecord::Other { kind: 4 } => "SNAPSHOT_FOOTER",
+            ControlRecord::Other { kind: 5 } => "KRAFT_VERSION",
+            ControlRecord::Other { kind: 6 } => "KRAFT_VOTERS",
+            ControlRecord::Other { .. } => "UNKNOWN",
+        }
+    }
+
     /// Reads a record of a control batch.
     pub fn parse(record: &Record<'_>) -> Result<ControlRecord, ControlError> {
         let offset = record.offset();

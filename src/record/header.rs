@@ -102,6 +102,16 @@ pub enum TimestampType {
     LogAppendTime,
 }
 
+impl TimestampType {
+    /// The name, as `message.timestamp.type` spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimestampType::CreateTime => "CreateTime",
+            TimestampType::LogAppendTime => "LogAppendTime",
+        }
+    }
+}
+
 /// What is wrong with the frame, the header or the checksum of a batch.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BatchError {

@@ -4,6 +4,7 @@ mod backoff;
 pub mod catalog;
 pub mod cleaner;
 pub mod compact;
+pub mod dump;
 pub mod internal_topics;
 pub mod log;
 pub mod names;

@@ -5,6 +5,7 @@
 
 mod compact;
 mod corpus;
+mod dump;
 mod flips;
 mod frame;
 mod make;

@@ -34,6 +34,7 @@ fn log_config(configs: &ConfigMap) -> LogConfig {
         segment_bytes: number("segment.bytes", 1 << 20),
         index_interval_bytes: number("index.interval.bytes", 100),
         compact: configs.get("cleanup.policy").is_some_and(|policy| policy.contains("compact")),
+        segment_ms: i64::MAX,
         retention_ms: -1,
         ..LogConfig::default()
     }

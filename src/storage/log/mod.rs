@@ -77,7 +77,9 @@ pub(in crate::storage) use replay::{has_marker, parse_marker};
 pub(in crate::storage) use rewrite::{NewSegment, Rewritable, RewriteError, last_offset};
 pub(in crate::storage) use scan::{BatchAt, LONG_WALK, Walker};
 pub(in crate::storage) use segment::Segment;
-pub(in crate::storage) use snapshot::{SnapshotEntry, scan as scan_snapshot};
+pub(in crate::storage) use snapshot::{
+    ENTRY as SNAPSHOT_ENTRY, HEADER as SNAPSHOT_HEADER, SnapshotEntry, VERSION as SNAPSHOT_VERSION, scan as scan_snapshot,
+};
 
 use crate::storage::Done;
 use crate::sys::Env;

@@ -191,11 +191,16 @@ impl Walker {
 
     /// Whether the batch's checksum is that of its bytes. Reads it a step at a time where it is larger than a step.
     pub fn verify(&mut self, batch: &BatchAt) -> io::Result<bool> {
+        Ok(self.checksums(batch)?.is_some_and(|(stored, computed)| stored == computed))
+    }
+
+    /// The checksum that stands in the batch, and that of its bytes. `None` if the file has become shorter.
+    pub fn checksums(&mut self, batch: &BatchAt) -> io::Result<Option<(u32, u32)>> {
         let stored_at = if batch.header.is_some() { CRC_FROM - 4 } else { OLD_CRC_FROM - 4 };
         let mut at = batch.position + stored_at + 4;
         let size = usize::try_from(batch.size).unwrap_or(usize::MAX).min(self.step);
         let head = self.window(batch.position, size, self.step)?;
-        let Some(stored) = field(head, stored_at as usize).map(u32::from_be_bytes) else { return Ok(false) };
+        let Some(stored) = field(head, stored_at as usize).map(u32::from_be_bytes) else { return Ok(None) };
         let mut new = 0;
         let mut old = flate2::Crc::new();
         while at < batch.end() {
@@ -203,7 +208,7 @@ impl Walker {
             let bytes = self.window(at, left.min(self.step), self.step)?;
             let bytes = &bytes[..bytes.len().min(left)];
             if bytes.is_empty() {
-                return Ok(false);
+                return Ok(None);
             }
             if batch.header.is_some() {
                 new = crc32c::crc32c_append(new, bytes)
@@ -212,7 +217,7 @@ impl Walker {
             }
             at += bytes.len() as u64;
         }
-        Ok(stored == if batch.header.is_some() { new } else { old.sum() })
+        Ok(Some((stored, if batch.header.is_some() { new } else { old.sum() })))
     }
 
     /// Looks behind the walker's position for the next batch that is whole, checksum and all, with a base offset in `offsets`,
