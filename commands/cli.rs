@@ -7,6 +7,7 @@ use crate::completions::CompletionsArgs;
 use crate::dump_segment::DumpSegmentArgs;
 use crate::exit;
 use crate::recover::RecoverArgs;
+use crate::inspect::InspectArgs;
 use crate::serve::ServeArgs;
 use crate::verify::VerifyArgs;
 
@@ -27,6 +28,7 @@ pub enum Command {
     Compact(Box<CompactArgs>),
     Recover(Box<RecoverArgs>),
     Verify(Box<VerifyArgs>),
+    Inspect(InspectArgs),
     #[command(name = "dump-segment")]
     DumpSegment(Box<DumpSegmentArgs>),
     Completions(CompletionsArgs),
@@ -43,6 +45,7 @@ pub fn sections(command: &str) -> Vec<(&'static str, String)> {
         "compact" => crate::compact::sections(),
         "recover" => crate::recover::sections(),
         "verify" => crate::verify::sections(),
+        "inspect" => crate::inspect::sections(),
         "dump-segment" => crate::dump_segment::sections(),
         "completions" => crate::completions::sections(),
         _ => Vec::new(),

@@ -11,6 +11,8 @@ mod exit;
 mod format;
 #[cfg(test)]
 mod generated;
+mod inspect;
+#[allow(dead_code)]
 mod offline;
 mod output;
 #[allow(dead_code)]
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Compact(args) => compact::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::DumpSegment(args) => dump_segment::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod cleaner;
 pub mod compact;
 pub mod dump;
+pub mod inspect;
 pub mod internal_topics;
 pub mod log;
 pub mod names;

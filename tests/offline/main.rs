@@ -8,6 +8,7 @@ mod corpus;
 mod dump;
 mod flips;
 mod frame;
+mod inspect;
 mod make;
 mod recover;
 mod run;

@@ -200,6 +200,11 @@ impl Catalog {
         &self.shared.cluster_id
     }
 
+    /// The layout of the file, at most [`tables::FORMAT`].
+    pub fn format(&self) -> Result<u32, CatalogError> {
+        self.read(read_format)
+    }
+
     pub fn path(&self) -> &Path {
         self.shared.engine.path()
     }

@@ -73,7 +73,7 @@ pub(in crate::storage) use epochs::LeaderEpochs;
 pub(in crate::storage) use files::read_leader_epochs;
 pub(in crate::storage) use index::{Entry as IndexEntry, OffsetEntry, TXN_INDEX_VERSION, TimeEntry};
 pub(in crate::storage) use producers::LastOfProducer;
-pub(in crate::storage) use replay::{has_marker, parse_marker};
+pub(in crate::storage) use replay::{has_marker, look_at_producers, parse_marker};
 pub(in crate::storage) use rewrite::{NewSegment, Rewritable, RewriteError, last_offset};
 pub(in crate::storage) use scan::{BatchAt, LONG_WALK, Walker};
 pub(in crate::storage) use segment::Segment;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::check::Damage;
 use super::error::FileError;
-use super::producers::{EndMarker, Producers};
+use super::producers::{EndMarker, ProducerInfo, Producers};
 use super::scan::{BatchAt, LONG_WALK, Walker};
 use super::segment::Segment;
 use super::snapshot;
 use crate::record::control::{ControlRecord, EndTxnMarker};
 use crate::record::{Batch, BatchHeader};
 use crate::storage::names::{self, FileKind};
-use crate::sys::FileSystem;
+use crate::sys::{FileSystem, OpenMode};
 
 /// More than a control batch ever has, in bytes.
 const LARGEST_CONTROL_BATCH: u64 = 1 << 20;
@@ -91,6 +91,52 @@ fn latest_snapshot(
         }
     }
     Ok((Producers::default(), None))
+}
+
+/// The producers as a log's batches left them, for those who only look: nothing is written, and nothing is believed to be in
+/// the indexes. `segments`: base offset and bytes of each, in their order. `snapshots`: the offsets that there are snapshots of.
+/// `end`: the offset after the last.
+pub(in crate::storage) fn look_at_producers(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    segments: &[(i64, u64)],
+    snapshots: &[i64],
+    end: i64,
+) -> Result<Vec<ProducerInfo>, FileError> {
+    let mut usable: Vec<i64> = snapshots.iter().copied().filter(|offset| *offset <= end).collect();
+    usable.sort_unstable();
+    let (mut producers, mut from) = (Producers::default(), i64::MIN);
+    while let Some(offset) = usable.pop() {
+        let path = dir.join(names::segment_file(offset, FileKind::Snapshot));
+        if let Some(found) = snapshot::read(fs, &path).map_err(FileError::of("read", &path))? {
+            (producers, from) = (found, offset);
+            break;
+        }
+    }
+    for (at, (base, bytes)) in segments.iter().enumerate() {
+        let next = segments.get(at + 1).map_or(end, |next| next.0);
+        if next <= from {
+            continue;
+        }
+        let path = dir.join(names::segment_file(*base, FileKind::Log));
+        let of_error = |doing| FileError::of(doing, &path);
+        let mut walker = Walker::new(fs.open(&path, OpenMode::Read).map_err(of_error("open"))?, 0, *bytes, LONG_WALK);
+        while let Some(batch) = walker.next().map_err(of_error("read"))? {
+            let Some(header) = batch.header.filter(|header| header.has_producer_id() && header.base_offset >= from)
+            else {
+                continue;
+            };
+            if !header.is_control() {
+                producers.wrote(&header, None);
+            } else if has_marker(&header, &batch)
+                && let Some(bytes) = walker.slice(batch.position, batch.end()).map_err(of_error("read"))?
+                && let Some((marker, timestamp)) = parse_marker(&header, bytes)
+            {
+                producers.ended(&marker, header.base_offset, timestamp);
+            }
+        }
+    }
+    Ok(producers.describe())
 }
 
 /// The marker in a control batch, and its time. `None` if it has none, or cannot be read.

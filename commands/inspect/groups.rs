@@ -1,0 +1,125 @@
+//! The groups in the catalog: what each stored of itself, read by the coordinator as at a start, and what it committed.
+//!
+//! Kinds of groups are not told apart here: the coordinator lists every kind that it knows, so that a new one is shown as
+//! soon as it can be restored.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doze::coordinator::{Config, GroupCoordinator, Now, TopicMetadata};
+use doze::storage::catalog::{Catalog, CatalogError, CommittedOffset};
+use doze::sys::Env;
+
+use super::model::Scope;
+
+/// A group.
+#[derive(Debug)]
+pub struct GroupView {
+    pub id: String,
+    /// `classic`, `consumer`, ...; `None` for one whose stored form cannot be read.
+    pub kind: Option<&'static str>,
+    /// As it was stored; members have to be heard of again after a start.
+    pub state: Option<&'static str>,
+    /// Empty for a group that only holds offsets.
+    pub protocol_type: String,
+    /// `None`: of a kind that does not tell.
+    pub members: Option<usize>,
+    pub offsets: Vec<OffsetView>,
+}
+
+/// What a group committed for a partition.
+#[derive(Debug)]
+pub struct OffsetView {
+    pub topic: String,
+    pub partition: i32,
+    pub committed: CommittedOffset,
+    /// Offsets up to the high watermark. `None` where the partition is not there.
+    pub lag: Option<i64>,
+}
+
+impl GroupView {
+    /// Over all partitions that are there. `None` if none is.
+    pub fn lag(&self) -> Option<i64> {
+        self.offsets.iter().filter_map(|offset| offset.lag).reduce(|a, b| a + b)
+    }
+}
+
+/// The groups: all of them, or those with offsets in `scope`. `ends`: where each partition that was looked at ends. With what
+/// could not be read.
+pub fn read(
+    env: &Env,
+    catalog: &Catalog,
+    scope: &Scope,
+    ends: &BTreeMap<(String, i32), i64>,
+) -> (Vec<GroupView>, Vec<String>) {
+    let mut unreadable = Vec::new();
+    match gather(env, catalog, scope, ends, &mut unreadable) {
+        Ok(groups) => (groups, unreadable),
+        Err(error) => {
+            unreadable.push(format!("the groups: {error}"));
+            (Vec::new(), unreadable)
+        }
+    }
+}
+
+fn gather(
+    env: &Env,
+    catalog: &Catalog,
+    scope: &Scope,
+    ends: &BTreeMap<(String, i32), i64>,
+    unreadable: &mut Vec<String>,
+) -> Result<Vec<GroupView>, CatalogError> {
+    let now = Now { monotonic: env.clock.monotonic(), wall_ms: env.clock.now_ms() };
+    let mut coordinator = GroupCoordinator::new(Config::default(), env.random.clone(), now);
+    let topics = catalog.topics();
+    coordinator.set_topics(
+        topics
+            .iter()
+            .map(|topic| TopicMetadata { name: topic.name.clone(), id: topic.id, partitions: topic.partitions })
+            .collect(),
+    );
+    let mut ids: BTreeSet<String> = catalog.groups_with_offsets()?.into_iter().collect();
+    let mut broken = BTreeSet::new();
+    for (id, bytes) in catalog.groups()? {
+        if let Err(error) = coordinator.restore_group(now, &id, &bytes) {
+            unreadable.push(format!("the group {id:?}: {error}"));
+            broken.insert(id.clone());
+        }
+        ids.insert(id);
+    }
+    let listed = coordinator.list(&[], &[]);
+    let mut groups = Vec::new();
+    for id in ids {
+        let offsets = catalog.offsets(&id)?;
+        let offsets = offsets.into_iter().filter(|(topic, partition, _)| scope.takes(topic, *partition));
+        let offsets: Vec<OffsetView> = offsets
+            .map(|(topic, partition, committed)| {
+                let end = ends.get(&(topic.clone(), partition));
+                let lag = end.map(|end| (end - committed.offset).max(0));
+                OffsetView { topic, partition, committed, lag }
+            })
+            .collect();
+        if *scope != Scope::All && offsets.is_empty() {
+            continue;
+        }
+        let found = listed.iter().find(|group| group.group_id == id && !broken.contains(&id));
+        groups.push(GroupView {
+            // What committed and stored nothing of itself is a group of the simplest kind.
+            kind: found.map(|group| group.group_type.name()).or((!broken.contains(&id)).then_some("classic")),
+            state: found.map(|group| group.state).or((!broken.contains(&id)).then_some("Empty")),
+            protocol_type: found.map(|group| group.protocol_type.clone()).unwrap_or_default(),
+            members: match found {
+                Some(_) => members(&coordinator, &id),
+                None => (!broken.contains(&id)).then_some(0),
+            },
+            offsets,
+            id,
+        });
+    }
+    Ok(groups)
+}
+
+/// How many members a group stored.
+fn members(coordinator: &GroupCoordinator, id: &str) -> Option<usize> {
+    let classic = coordinator.describe(id).map(|group| group.members.len());
+    classic.or_else(|| coordinator.describe_consumer(id).ok().map(|group| group.members.len()))
+}
