@@ -9,6 +9,7 @@ mod dump;
 mod flips;
 mod frame;
 mod inspect;
+mod kafka_dir;
 mod make;
 mod recover;
 mod run;
