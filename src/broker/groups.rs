@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::coordinator::{
-    Action, Actions, Change, CommittedOffset, Config, ConsumerSettings, Error, GroupCoordinator, Now, PendingOffset,
+    Action, Actions, Change, CommittedOffset, Config, Error, GroupCoordinator, GroupSettings, Now, PendingOffset,
     PendingOffsetKey, Reply, Token, TopicMetadata, Write, WriteFailed,
 };
 use crate::protocol::ErrorCode;
@@ -125,7 +125,7 @@ impl Groups {
     }
 
     /// Puts changed settings in force, and those of every group that has some of its own.
-    pub fn configure(&self, config: Config, groups: BTreeMap<Arc<str>, ConsumerSettings>) {
+    pub fn configure(&self, config: Config, groups: BTreeMap<Arc<str>, GroupSettings>) {
         self.with(|coordinator, _| {
             coordinator.set_config(config);
             coordinator.set_group_settings(groups);
@@ -265,6 +265,7 @@ pub fn error_code(error: Error) -> ErrorCode {
         Error::UnreleasedInstanceId => ErrorCode::UnreleasedInstanceId,
         Error::UnsupportedAssignor => ErrorCode::UnsupportedAssignor,
         Error::InvalidRegularExpression => ErrorCode::InvalidRegularExpression,
+        Error::StreamsInvalidTopology => ErrorCode::StreamsInvalidTopology,
         Error::UnknownServerError => ErrorCode::UnknownServerError,
     }
 }

@@ -280,8 +280,17 @@ impl Broker {
 
     /// Whether `group.coordinator.rebalance.protocols` has the consumer group protocol.
     fn offers_consumer_groups(&self) -> bool {
+        self.offers_protocol("consumer")
+    }
+
+    /// The same of streams groups, which `streams.version` has to allow as well.
+    fn offers_streams_groups(&self) -> bool {
+        self.offers_protocol("streams") && self.features().level(features::STREAMS) > 0
+    }
+
+    fn offers_protocol(&self, protocol: &str) -> bool {
         let config = self.config();
-        config.list("group.coordinator.rebalance.protocols").iter().any(|name| name.eq_ignore_ascii_case("consumer"))
+        config.list("group.coordinator.rebalance.protocols").iter().any(|name| name.eq_ignore_ascii_case(protocol))
     }
 
     fn fetch_sessions(&self) -> &FetchSessions {

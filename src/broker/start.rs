@@ -18,7 +18,7 @@ use super::topics::TopicCache;
 use super::transactions::Transactions;
 use super::upkeep::{clean_logs, scrub_logs, sweep_logs};
 use super::{Broker, Settings};
-use crate::coordinator::{self, Assignor, ConsumerSettings, Migration, transactions};
+use crate::coordinator::{self, Assignor, ConsumerSettings, Migration, StreamsSettings, transactions};
 use crate::record::Codec;
 use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, ResourceType};
 use crate::storage::cleaner::Cleaner;
@@ -258,6 +258,14 @@ pub(super) fn group_config(config: &BrokerConfig) -> coordinator::Config {
         consumer_assignors: assignors(config.list("group.consumer.assignors")),
         consumer_regex_refresh_interval_ms: config.int("group.consumer.regex.refresh.interval.ms"),
         consumer_migration: migration(config.text("group.consumer.migration.policy")),
+        streams: StreamsSettings {
+            session_timeout_ms: config.int("group.streams.session.timeout.ms"),
+            heartbeat_interval_ms: config.int("group.streams.heartbeat.interval.ms"),
+            assignment_interval_ms: config.int("group.streams.assignment.interval.ms"),
+            initial_rebalance_delay_ms: config.int("group.streams.initial.rebalance.delay.ms"),
+            num_standby_replicas: config.int("group.streams.num.standby.replicas"),
+        },
+        streams_max_size: count("group.streams.max.size"),
         ..coordinator::Config::default()
     }
 }
@@ -283,17 +291,29 @@ fn migration(policy: &str) -> Migration {
 }
 
 /// What the groups that have configs of their own are run by.
-pub(super) fn group_settings(config: &BrokerConfig, catalog: &Catalog) -> BTreeMap<Arc<str>, ConsumerSettings> {
+pub(super) fn group_settings(
+    config: &BrokerConfig,
+    catalog: &Catalog,
+) -> BTreeMap<Arc<str>, coordinator::GroupSettings> {
     let configs = catalog.configs();
     let settings = |(group, overrides): (&str, &Arc<ConfigMap>)| {
         let (settings, wrong) = GroupSettings::stored(config, overrides);
         for error in wrong {
             tracing::error!(group, "a config of the group is not in force as it was set: {error}");
         }
-        let settings = ConsumerSettings {
-            session_timeout_ms: settings.consumer_session_timeout_ms,
-            heartbeat_interval_ms: settings.consumer_heartbeat_interval_ms,
-            assignment_interval_ms: settings.consumer_assignment_interval_ms,
+        let settings = coordinator::GroupSettings {
+            consumer: ConsumerSettings {
+                session_timeout_ms: settings.consumer_session_timeout_ms,
+                heartbeat_interval_ms: settings.consumer_heartbeat_interval_ms,
+                assignment_interval_ms: settings.consumer_assignment_interval_ms,
+            },
+            streams: StreamsSettings {
+                session_timeout_ms: settings.streams_session_timeout_ms,
+                heartbeat_interval_ms: settings.streams_heartbeat_interval_ms,
+                assignment_interval_ms: settings.streams_assignment_interval_ms,
+                initial_rebalance_delay_ms: settings.streams_initial_rebalance_delay_ms,
+                num_standby_replicas: settings.streams_num_standby_replicas,
+            },
         };
         (Arc::from(group), settings)
     };

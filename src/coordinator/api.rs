@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::error::Error;
 use super::offsets::CommittedOffset;
 use super::pending::PendingOffset;
+use super::streams::StreamsHeartbeat;
 use crate::protocol::Uuid;
 
 /// Names the request that a later [`Action::Reply`] answers. Chosen by the caller, who never uses one twice.
@@ -94,6 +95,7 @@ pub enum Reply {
     DeleteGroup(Result<(), Error>),
     TransactionEnded(Result<(), Error>),
     ConsumerHeartbeat(Result<ConsumerHeartbeat, ConsumerRefused>),
+    StreamsHeartbeat(Result<Box<StreamsHeartbeat>, ConsumerRefused>),
 }
 
 impl Reply {
@@ -110,6 +112,9 @@ impl Reply {
             Reply::TransactionEnded(_) => Reply::TransactionEnded(Err(error)),
             Reply::ConsumerHeartbeat(_) => {
                 Reply::ConsumerHeartbeat(Err(ConsumerRefused { error, message: error.to_string() }))
+            }
+            Reply::StreamsHeartbeat(_) => {
+                Reply::StreamsHeartbeat(Err(ConsumerRefused { error, message: error.to_string() }))
             }
             // Nothing is refused of what was only read.
             Reply::FetchOffsets(_) => self,
@@ -239,6 +244,13 @@ pub struct CommitRequest {
     pub topics: Vec<(String, Vec<CommitPartition>)>,
 }
 
+impl CommitRequest {
+    /// Whether it names a member on whose behalf it commits.
+    pub(super) fn says_who(&self) -> bool {
+        self.generation_id >= 0 || !self.member_id.is_empty() || self.group_instance_id.is_some()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitPartition {
     pub partition: i32,
@@ -358,6 +370,7 @@ pub struct AssignedTopic {
 pub enum GroupType {
     Classic,
     Consumer,
+    Streams,
 }
 
 impl GroupType {
@@ -366,6 +379,7 @@ impl GroupType {
         match self {
             GroupType::Classic => "classic",
             GroupType::Consumer => "consumer",
+            GroupType::Streams => "streams",
         }
     }
 }

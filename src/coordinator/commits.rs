@@ -84,6 +84,7 @@ impl GroupCoordinator {
                 Ok(())
             }
             Some(Group::Consumer(group)) => group.check_commit(request, context.topics),
+            Some(Group::Streams(group)) => group.check_commit(request),
             // A consumer that manages its partitions by itself makes its group by committing.
             None if request.generation_id < 0 => Ok(()),
             None if request.knows_group_id_not_found => Err(Error::GroupIdNotFound),

@@ -13,6 +13,29 @@ pub struct ConsumerSettings {
     pub assignment_interval_ms: i32,
 }
 
+/// What a streams group may have of its own; by default `group.streams.*` of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamsSettings {
+    /// `streams.session.timeout.ms`, milliseconds after which a member that is not heard of is out.
+    pub session_timeout_ms: i32,
+    /// `streams.heartbeat.interval.ms`, milliseconds, as members are told.
+    pub heartbeat_interval_ms: i32,
+    /// `streams.assignment.interval.ms`, the least milliseconds between two assignments.
+    pub assignment_interval_ms: i32,
+    /// `streams.initial.rebalance.delay.ms`: how many milliseconds an empty group waits for more members before the first
+    /// assignment.
+    pub initial_rebalance_delay_ms: i32,
+    /// `streams.num.standby.replicas`, of each task that has state.
+    pub num_standby_replicas: i32,
+}
+
+/// What is in force for one group, by the kinds that it may be of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSettings {
+    pub consumer: ConsumerSettings,
+    pub streams: StreamsSettings,
+}
+
 /// `group.consumer.migration.policy`: whether groups may go from one protocol to the other while they have members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
@@ -55,6 +78,10 @@ pub struct Config {
     /// `group.consumer.regex.refresh.interval.ms`, milliseconds.
     pub consumer_regex_refresh_interval_ms: i32,
     pub consumer_migration: Migration,
+    /// Of streams groups that have no settings of their own.
+    pub streams: StreamsSettings,
+    /// `group.streams.max.size`, members a group; at least 1.
+    pub streams_max_size: usize,
 }
 
 impl Config {
@@ -84,6 +111,14 @@ impl Default for Config {
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
             consumer_regex_refresh_interval_ms: 600_000,
             consumer_migration: Migration { upgrade: true, downgrade: true },
+            streams: StreamsSettings {
+                session_timeout_ms: 45_000,
+                heartbeat_interval_ms: 5_000,
+                assignment_interval_ms: 1_000,
+                initial_rebalance_delay_ms: 3_000,
+                num_standby_replicas: 0,
+            },
+            streams_max_size: i32::MAX as usize,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::api::{
     Actions, ConsumerHeartbeatRequest, ConsumerRefused, DescribedConsumerGroup, GroupType, Now, Reply, Token,
 };
 use super::classic::ClassicGroup;
-use super::config::ConsumerSettings;
+use super::config::GroupSettings;
 use super::consumer::{ConsumerGroup, check_request};
 use super::context::Context;
 use super::error::Error;
@@ -23,7 +23,7 @@ impl GroupCoordinator {
     }
 
     /// The settings of every group that has some of its own.
-    pub fn set_group_settings(&mut self, settings: BTreeMap<Arc<str>, ConsumerSettings>) {
+    pub fn set_group_settings(&mut self, settings: BTreeMap<Arc<str>, GroupSettings>) {
         self.group_settings = settings;
     }
 
@@ -58,7 +58,7 @@ impl GroupCoordinator {
         let described = self.groups.get_key_value(group_id).and_then(|(id, group)| {
             group.look(id, |group| match group {
                 Group::Consumer(group) => Some(group.describe(&self.topics, default)),
-                Group::Classic(_) => None,
+                Group::Classic(_) | Group::Streams(_) => None,
             })
         });
         match described {
@@ -78,6 +78,7 @@ impl GroupCoordinator {
     pub fn check_fetch(&self, group_id: &str, member_id: &str, member_epoch: i32) -> Result<(), Error> {
         match self.groups.get(group_id) {
             Some(Group::Consumer(group)) => group.check_fetch(member_id, member_epoch),
+            Some(Group::Streams(group)) => group.check_fetch(member_id, member_epoch),
             Some(Group::Classic(_)) | None => Ok(()),
         }
     }
@@ -95,14 +96,9 @@ fn ready_group(
     joins: bool,
 ) -> Result<(), ConsumerRefused> {
     match groups.get_mut(id) {
-        Some(Group::Consumer(group)) if group.is_dead() => Err(going()),
-        Some(Group::Classic(group)) if group.is_dead() => Err(going()),
+        Some(group) if group.is_dead() => Err(going()),
         Some(Group::Consumer(_)) => Ok(()),
-        Some(Group::Classic(_)) if !joins => Err(ConsumerRefused {
-            error: Error::GroupIdNotFound,
-            message: format!("Group {id} is not a consumer group."),
-        }),
-        Some(Group::Classic(group)) => {
+        Some(Group::Classic(group)) if joins => {
             let group = match group.is_empty() {
                 true => empty(context, group),
                 false => ConsumerGroup::upgrade(context, group)?,
@@ -110,6 +106,10 @@ fn ready_group(
             groups.insert(id.clone(), Group::Consumer(group));
             Ok(())
         }
+        Some(_) => Err(ConsumerRefused {
+            error: Error::GroupIdNotFound,
+            message: format!("Group {id} is not a consumer group."),
+        }),
         None if joins => {
             groups.insert(id.clone(), Group::Consumer(ConsumerGroup::new(id.clone(), None)));
             Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::api::{Action, Actions, Change, LeaveOutcome, Now, Reply, Token};
-use super::config::{Config, ConsumerSettings};
+use super::config::{Config, GroupSettings};
 use super::timers::{Timer, Timers};
 use super::topics::Topics;
 use super::writes::{Purpose, Writes};
@@ -15,7 +15,7 @@ pub(super) struct Context<'a> {
     pub now: Now,
     pub config: &'a Config,
     /// Of groups that have settings of their own.
-    pub group_settings: &'a BTreeMap<Arc<str>, ConsumerSettings>,
+    pub group_settings: &'a BTreeMap<Arc<str>, GroupSettings>,
     pub topics: &'a Topics,
     /// Another one whenever the topics have changed.
     pub topics_version: u64,

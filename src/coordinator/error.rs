@@ -62,6 +62,8 @@ pub enum Error {
     UnreleasedInstanceId,
     #[error("UNSUPPORTED_ASSIGNOR: the broker does not offer this assignor")]
     UnsupportedAssignor,
+    #[error("STREAMS_INVALID_TOPOLOGY: the topology can never work")]
+    StreamsInvalidTopology,
     #[error("INVALID_REGULAR_EXPRESSION: the subscription is not a regular expression")]
     InvalidRegularExpression,
     /// The request contradicts itself in a way that no client of Kafka's does.

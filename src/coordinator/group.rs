@@ -5,7 +5,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 1 | format version, 1 |
-//! | 1 | kind of group: 0 classic, 1 consumer |
+//! | 1 | kind of group: 0 classic, 1 consumer, 3 streams |
 
 use std::sync::Arc;
 
@@ -18,10 +18,12 @@ use super::context::Context;
 use super::error::Error;
 use super::offsets::CommittedOffset;
 use super::stored::{BadBytes, Reader, Writer};
+use super::streams::StreamsGroup;
 
 const VERSION: u8 = 1;
 pub(super) const CLASSIC: u8 = 0;
 pub(super) const CONSUMER: u8 = 1;
+pub(super) const STREAMS: u8 = 3;
 
 /// What may be shown of a group.
 pub(super) enum Shown<'a> {
@@ -43,6 +45,7 @@ pub(super) fn begin(kind: u8) -> Writer {
 pub(super) enum Group {
     Classic(ClassicGroup),
     Consumer(ConsumerGroup),
+    Streams(StreamsGroup),
 }
 
 impl Group {
@@ -62,6 +65,7 @@ impl Group {
         match reader.u8("the kind of group")? {
             CLASSIC => ClassicGroup::read(id, reader).map(Group::Classic),
             CONSUMER => ConsumerGroup::read(id, bytes, reader).map(Group::Consumer),
+            STREAMS => StreamsGroup::read(id, bytes, reader).map(Group::Streams),
             kind => Err(reader.unknown("the kind of group", kind)),
         }
     }
@@ -70,6 +74,7 @@ impl Group {
         match self {
             Group::Classic(_) => GroupType::Classic,
             Group::Consumer(_) => GroupType::Consumer,
+            Group::Streams(_) => GroupType::Streams,
         }
     }
 
@@ -77,6 +82,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.state_name(),
             Group::Consumer(group) => group.state_name(),
+            Group::Streams(group) => group.state_name(),
         }
     }
 
@@ -84,6 +90,7 @@ impl Group {
         let protocol_type = match self {
             Group::Classic(group) => group.protocol_type(),
             Group::Consumer(_) => "consumer",
+            Group::Streams(_) => "streams",
         };
         ListedGroup {
             group_id: id.to_owned(),
@@ -97,7 +104,7 @@ impl Group {
     pub fn describe(&self) -> Option<DescribedGroup> {
         match self {
             Group::Classic(group) => Some(group.describe()),
-            Group::Consumer(_) => None,
+            Group::Consumer(_) | Group::Streams(_) => None,
         }
     }
 
@@ -106,6 +113,7 @@ impl Group {
         let shown = match self {
             Group::Classic(_) => Shown::AsItIs,
             Group::Consumer(group) => group.shown(),
+            Group::Streams(group) => group.shown(),
         };
         match shown {
             Shown::AsItIs => Some(look(self)),
@@ -117,6 +125,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.restored(context),
             Group::Consumer(group) => group.restored(context),
+            Group::Streams(group) => group.restored(context),
         }
     }
 
@@ -124,6 +133,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_blank(),
             Group::Consumer(group) => group.is_blank(),
+            Group::Streams(group) => group.is_blank(),
         }
     }
 
@@ -131,6 +141,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_abandoned(),
             Group::Consumer(group) => group.is_empty(),
+            Group::Streams(group) => group.is_empty(),
         }
     }
 
@@ -138,13 +149,14 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_subscribed_to(topic),
             Group::Consumer(group) => group.is_subscribed_to(topic),
+            Group::Streams(group) => group.is_subscribed_to(topic),
         }
     }
 
     pub fn expiry_base_ms(&self, offset: &CommittedOffset) -> Option<i64> {
         match self {
             Group::Classic(group) => group.expiry_base_ms(offset),
-            Group::Consumer(_) => Some(offset.commit_timestamp_ms),
+            Group::Consumer(_) | Group::Streams(_) => Some(offset.commit_timestamp_ms),
         }
     }
 
@@ -152,6 +164,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.may_delete(),
             Group::Consumer(group) => group.may_delete(),
+            Group::Streams(group) => group.may_delete(),
         }
     }
 
@@ -159,6 +172,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.may_delete_offsets(),
             Group::Consumer(group) => group.may_delete_offsets(),
+            Group::Streams(group) => group.may_delete_offsets(),
         }
     }
 
@@ -167,6 +181,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.die(),
             Group::Consumer(group) => group.die(),
+            Group::Streams(group) => group.die(),
         }
     }
 
@@ -175,6 +190,15 @@ impl Group {
         match self {
             Group::Classic(group) => group.revive(),
             Group::Consumer(group) => group.revive(),
+            Group::Streams(group) => group.revive(),
+        }
+    }
+
+    pub fn is_dead(&self) -> bool {
+        match self {
+            Group::Classic(group) => group.is_dead(),
+            Group::Consumer(group) => group.is_dead(),
+            Group::Streams(group) => group.is_dead(),
         }
     }
 
@@ -182,6 +206,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.cancel_timers(context),
             Group::Consumer(group) => group.cancel_timers(context),
+            Group::Streams(group) => group.cancel_timers(context),
         }
     }
 
@@ -190,6 +215,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.refuse_waiting(context, error),
             Group::Consumer(group) => group.refuse_waiting(context, error),
+            Group::Streams(group) => group.refuse_waiting(context, error),
         }
     }
 }

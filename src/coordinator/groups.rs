@@ -12,7 +12,7 @@ use super::api::{
     Token, WriteFailed, WriteId,
 };
 use super::classic::{ClassicGroup, refuse_join};
-use super::config::{Config, ConsumerSettings};
+use super::config::{Config, GroupSettings};
 use super::context::Context;
 use super::error::Error as Refusal;
 use super::group::Group;
@@ -39,7 +39,7 @@ pub struct RestoreError {
 /// [`Actions`] to carry out, in order. Times never go back from one call to the next.
 pub struct GroupCoordinator {
     pub(super) config: Config,
-    pub(super) group_settings: BTreeMap<Arc<str>, ConsumerSettings>,
+    pub(super) group_settings: BTreeMap<Arc<str>, GroupSettings>,
     pub(super) topics: Topics,
     pub(super) topics_version: u64,
     pub(super) random: Arc<dyn Random>,
@@ -134,12 +134,13 @@ impl GroupCoordinator {
             }
             groups.insert(id.clone(), Group::simple(id.clone(), now.wall_ms));
         }
-        if let Some(Group::Consumer(group)) = groups.get_mut(&id)
-            && group.is_empty()
-            && !group.is_dead()
-        {
+        let retired = match groups.get_mut(&id) {
+            Some(Group::Consumer(group)) if group.is_empty() && !group.is_dead() => Some(group.retire(&mut context)),
+            Some(Group::Streams(group)) if group.is_empty() && !group.is_dead() => Some(group.retire(&mut context)),
+            _ => None,
+        };
+        if let Some(stored) = retired {
             // Nobody is left who would speak the other protocol.
-            let stored = group.retire(&mut context);
             groups.insert(id.clone(), Group::Classic(ClassicGroup::after_another(id.clone(), now.wall_ms, stored)));
         }
         let next = match groups.get_mut(&id) {
@@ -148,6 +149,14 @@ impl GroupCoordinator {
                 None
             }
             Some(Group::Consumer(group)) => group.join(&mut context, token, request),
+            Some(Group::Streams(group)) => {
+                let error = match group.is_dead() {
+                    true => Refusal::CoordinatorNotAvailable,
+                    false => Refusal::InconsistentGroupProtocol,
+                };
+                context.reply(token, refuse_join(error, ""));
+                None
+            }
             None => None,
         };
         self.goes_on_as_classic(&id, next);
@@ -180,7 +189,7 @@ impl GroupCoordinator {
         match groups.get_mut(request.group_id.as_str()) {
             Some(Group::Classic(group)) => group.heartbeat(&mut context, request),
             Some(Group::Consumer(group)) => group.classic_heartbeat(&mut context, request),
-            None => Err(Refusal::UnknownMemberId),
+            Some(Group::Streams(_)) | None => Err(Refusal::UnknownMemberId),
         }
     }
 
@@ -224,6 +233,7 @@ impl GroupCoordinator {
                 | Timer::Join { group }
                 | Timer::Sync { group }
                 | Timer::Rebalance { group, .. }
+                | Timer::FirstAssignment { group }
                 | Timer::MemberJoin { group, .. }
                 | Timer::MemberSync { group, .. } => group.clone(),
                 Timer::Cleanup => {
@@ -235,6 +245,10 @@ impl GroupCoordinator {
             let next = match (groups.get_mut(&id), timer) {
                 (Some(Group::Consumer(group)), timer) => group.expired(&mut context, &timer),
                 (Some(Group::Classic(group)), timer) => {
+                    group.expired(&mut context, &timer);
+                    None
+                }
+                (Some(Group::Streams(group)), timer) => {
                     group.expired(&mut context, &timer);
                     None
                 }
@@ -295,7 +309,7 @@ impl GroupCoordinator {
                     Some(Group::Classic(group)) => {
                         group.static_replaced(&mut context, token, request, &old_member, &new_member)
                     }
-                    Some(Group::Consumer(_)) | None => Some(request),
+                    Some(_) | None => Some(request),
                 };
                 if let Some(request) = again {
                     self.handle_join(now, token, request, actions);
@@ -306,10 +320,13 @@ impl GroupCoordinator {
                     context.reply(token, Reply::Leave(refused.map(|()| outcomes)));
                 }
             }
-            Purpose::Consumer { version } => {
-                if let Some(Group::Consumer(group)) = groups.get_mut(id)
-                    && let Some(before) = group.written(&mut context, version, stored)
-                {
+            Purpose::Whole { version } => {
+                let before = match groups.get_mut(id) {
+                    Some(Group::Consumer(group)) => group.written(&mut context, version, stored),
+                    Some(Group::Streams(group)) => group.written(&mut context, version, stored),
+                    Some(Group::Classic(_)) | None => None,
+                };
+                if let Some(before) = before {
                     groups.insert(id.clone(), before);
                 }
             }
@@ -408,6 +425,7 @@ impl GroupCoordinator {
         match self.groups.get(group) {
             Some(Group::Classic(group)) => group.describe().members.iter().any(|known| known.member_id == member),
             Some(Group::Consumer(group)) => group.has_member(member),
+            Some(Group::Streams(group)) => group.has_member(member),
             None => false,
         }
     }
@@ -419,6 +437,7 @@ impl GroupCoordinator {
             match group {
                 Group::Classic(group) => group.check_counts(),
                 Group::Consumer(group) => group.check(),
+                Group::Streams(group) => group.check(),
             }
         }
         for group in self.offsets.groups().chain(self.pending.groups()) {

@@ -30,9 +30,12 @@ mod context;
 mod error;
 mod group;
 mod groups;
+mod ledger;
 mod offsets;
 mod pending;
 mod stored;
+mod streams;
+mod streams_groups;
 mod subscription;
 mod timers;
 mod topics;
@@ -44,11 +47,15 @@ mod writes;
 mod tests;
 
 pub use api::*;
-pub use config::{Config, ConsumerSettings, Migration};
+pub use config::{Config, ConsumerSettings, GroupSettings, Migration, StreamsSettings};
 pub use consumer::Assignor;
 pub use error::Error;
 pub use groups::{GroupCoordinator, RestoreError};
 pub use offsets::CommittedOffset;
 pub use pending::{PendingOffset, PendingOffsetKey};
 pub use stored::BadBytes;
+pub use streams::{
+    DescribedStreamsGroup, DescribedStreamsMember, Endpoint, EndpointPartitions, InternalTopic, StreamsHeartbeat,
+    StreamsHeartbeatRequest, StreamsStatus, Subtopology, TaskSet, Tasks, Topology,
+};
 pub use topics::{TopicMetadata, Topics};

@@ -95,6 +95,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A count, and that many of what `read` reads.
+    pub fn list<T>(
+        &mut self,
+        what: &'static str,
+        mut read: impl FnMut(&mut Self) -> Result<T, BadBytes>,
+    ) -> Result<Vec<T>, BadBytes> {
+        (0..self.length(what)?).map(|_| read(self)).collect()
+    }
+
     pub fn version(&mut self, expected: u8) -> Result<(), BadBytes> {
         let position = self.position;
         let found = self.u8("the format version")?;
@@ -153,6 +162,17 @@ impl Writer {
                 write(self, value);
             }
         }
+    }
+
+    /// A count, and each of them.
+    pub fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(
+        &mut self,
+        values: I,
+        mut write: impl FnMut(&mut Self, I::Item),
+    ) {
+        let values = values.into_iter();
+        self.length(values.len());
+        values.for_each(|value| write(self, value));
     }
 
     pub fn string(&mut self, value: &str) {

@@ -16,8 +16,10 @@ pub(super) enum Timer {
     Join { group: Arc<str> },
     /// The members of a group had their time to sync.
     Sync { group: Arc<str> },
-    /// A member of a consumer group had its time to give up partitions.
+    /// A member of a consumer or streams group had its time to give up partitions or tasks.
     Rebalance { group: Arc<str>, member: Arc<str> },
+    /// A streams group had its time to wait for more members before it gives tasks to the first.
+    FirstAssignment { group: Arc<str> },
     /// A classic member of a consumer group had its time to join again.
     MemberJoin { group: Arc<str>, member: Arc<str> },
     /// A classic member of a consumer group had its time to sync.

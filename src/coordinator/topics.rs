@@ -36,6 +36,21 @@ impl Topics {
         self.name(id).and_then(|name| self.by_name(name)).map_or(0, |(_, partitions)| partitions)
     }
 
+    /// Of topics none of which exists.
+    pub(super) const FINGERPRINT_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
+
+    /// FNV-1a over those of these topics that exist: their ids and partition counts. The names come in order.
+    pub(super) fn fingerprint<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> u64 {
+        let mut hash = Self::FINGERPRINT_OF_NOTHING;
+        for name in names {
+            let Some((id, partitions)) = self.by_name(name) else { continue };
+            for byte in id.0.iter().chain(&partitions.to_be_bytes()) {
+                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+        hash
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.by_name.keys()
     }

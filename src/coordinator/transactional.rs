@@ -79,11 +79,10 @@ impl GroupCoordinator {
                 request.group_instance_id.as_deref(),
                 request.generation_id,
             ),
-            // Producers know of generations alone.
-            Some(Group::Consumer(group)) => match group.check_transactional_commit(request, &self.topics) {
-                Err(Error::StaleMemberEpoch) => Err(Error::IllegalGeneration),
-                checked => checked,
-            },
+            Some(Group::Consumer(group)) => {
+                group.check_transactional_commit(request, &self.topics).map_err(as_generation)
+            }
+            Some(Group::Streams(group)) => group.check_transactional_commit(request).map_err(as_generation),
             None if request.generation_id < 0 => Ok(()),
             None => Err(Error::IllegalGeneration),
         }
@@ -168,4 +167,9 @@ impl GroupCoordinator {
             actions.push(Action::Reply { token, reply: Reply::TransactionEnded(result) });
         }
     }
+}
+
+/// Producers know of generations alone.
+fn as_generation(error: Error) -> Error {
+    if error == Error::StaleMemberEpoch { Error::IllegalGeneration } else { error }
 }

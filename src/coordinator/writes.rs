@@ -44,8 +44,8 @@ pub(super) enum Purpose {
         removed: Vec<(Arc<str>, i32)>,
         offsets: Vec<(Arc<str>, i32, CommittedOffset)>,
     },
-    /// A consumer group as it was at a version of it.
-    Consumer { version: u64 },
+    /// A group that is written whole, as it was at a version of it.
+    Whole { version: u64 },
     /// Something that these answers wait for and nothing else does.
     Answer { answers: Vec<(Token, Reply)> },
     /// Not a write: a reader that waits for the writes before it.

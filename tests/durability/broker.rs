@@ -8,7 +8,7 @@ use doze::broker::config::BrokerConfig;
 use doze::broker::{Broker, ClientConnection, Reply, Settings};
 use doze::protocol::wire::Chunk;
 use doze::protocol::{ErrorCode, Request, frame};
-use doze::sys::sim::{SimEnv, SimFileSystem};
+use doze::sys::sim::{Cut, Prng, SimEnv, SimFileSystem};
 
 /// A broker over a disk, in one process.
 pub struct Life {
@@ -19,8 +19,13 @@ pub struct Life {
 }
 
 fn settings() -> Settings {
-    let configs =
-        [("log.dirs", "/data"), ("offsets.topic.num.partitions", "1"), ("group.consumer.assignment.interval.ms", "0")];
+    let configs = [
+        ("log.dirs", "/data"),
+        ("offsets.topic.num.partitions", "1"),
+        ("group.consumer.assignment.interval.ms", "0"),
+        ("group.streams.assignment.interval.ms", "0"),
+        ("group.streams.initial.rebalance.delay.ms", "0"),
+    ];
     let configs = configs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     Settings::new(BrokerConfig::at_start(configs).unwrap(), None, None).unwrap()
 }
@@ -134,4 +139,41 @@ fn bytes_of(chunks: &[Chunk]) -> Bytes {
 
 pub fn new_disk(seed: u64) -> SimFileSystem {
     SimEnv::new(seed).1.fs
+}
+
+/// Tells a story to a broker once for each file operation that it takes, with the power cut after that, and has what is left
+/// on the disk checked against what was known by then. Answers how many cuts there were, and all that the checks have
+/// counted. `DOZE_SEED` is the seed, which is printed when a check fails.
+pub fn cut_after_each_operation<S: Default>(
+    tell: fn(&Life, &mut S) -> Option<()>,
+    check: fn(u64, SimFileSystem, &S) -> usize,
+) -> (usize, usize) {
+    let seed: u64 = std::env::var("DOZE_SEED").map_or(1, |seed| seed.parse().expect("DOZE_SEED is a number"));
+    let fs = new_disk(seed);
+    let life = Life::start(seed, fs.clone()).unwrap();
+    tell(&life, &mut S::default()).expect("nothing fails");
+    life.settle();
+    drop(life);
+    let operations: Vec<_> = fs.log().into_iter().filter(|operation| operation.kind.changes()).collect();
+    let (mut cuts, mut counted) = (0, 0);
+    for operation in &operations {
+        for (n, cut) in [Cut::NOTHING_KEPT, Cut::ANY].into_iter().enumerate() {
+            let fs = new_disk(seed);
+            fs.stop_after(operation.number);
+            let mut story = S::default();
+            if let Some(life) = Life::start(seed, fs.clone()) {
+                let _ = tell(&life, &mut story);
+                life.settle();
+            }
+            let mut prng = Prng::stream(seed.wrapping_add(operation.number), &format!("cut {n}"));
+            let after = fs.power_cut(cut, &mut prng);
+            let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(prng.next_u64(), after, &story)));
+            counted += run.unwrap_or_else(|panic| {
+                eprintln!("seed {seed}, cut {n} after {operation}");
+                std::panic::resume_unwind(panic)
+            });
+            cuts += 1;
+        }
+    }
+    (cuts, counted)
 }

@@ -13,9 +13,9 @@ use doze::protocol::messages::offset_commit::{
 };
 use doze::protocol::messages::offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use doze::protocol::{ErrorCode, Uuid};
-use doze::sys::sim::{Cut, Prng, SimFileSystem};
+use doze::sys::sim::SimFileSystem;
 
-use crate::broker::{Life, new_disk};
+use crate::broker::{Life, cut_after_each_operation};
 
 /// What a member knows.
 #[derive(Clone, Debug, Default)]
@@ -136,33 +136,7 @@ fn check(seed: u64, fs: SimFileSystem, story: &Story) -> usize {
 
 #[test]
 fn the_power_is_cut_after_each_file_operation_of_a_consumer_group() {
-    let seed: u64 = std::env::var("DOZE_SEED").map_or(1, |seed| seed.parse().expect("DOZE_SEED is a number"));
-    let fs = new_disk(seed);
-    let life = Life::start(seed, fs.clone()).unwrap();
-    tell(&life, &mut Story::default()).expect("nothing fails");
-    life.settle();
-    drop(life);
-    let operations: Vec<_> = fs.log().into_iter().filter(|operation| operation.kind.changes()).collect();
-    let (mut cuts, mut looked_at) = (0, 0);
-    for operation in &operations {
-        for (n, cut) in [Cut::NOTHING_KEPT, Cut::ANY].into_iter().enumerate() {
-            let fs = new_disk(seed);
-            fs.stop_after(operation.number);
-            let mut story = Story::default();
-            if let Some(life) = Life::start(seed, fs.clone()) {
-                let _ = tell(&life, &mut story);
-                life.settle();
-            }
-            let mut prng = Prng::stream(seed.wrapping_add(operation.number), &format!("cut {n}"));
-            let after = fs.power_cut(cut, &mut prng);
-            let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(prng.next_u64(), after, &story)));
-            looked_at += run.unwrap_or_else(|panic| {
-                eprintln!("seed {seed}, cut {n} after {operation}");
-                std::panic::resume_unwind(panic)
-            });
-            cuts += 1;
-        }
-    }
+    let (cuts, looked_at) = cut_after_each_operation(tell, check);
     println!("{cuts} power cuts, {looked_at} members looked at");
     assert!(cuts > 60 && looked_at > 40, "{cuts} cuts, {looked_at} members");
 }

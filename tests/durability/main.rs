@@ -11,5 +11,6 @@ mod model;
 mod order;
 mod regressions;
 mod requests;
+mod streams_groups;
 mod sweep;
 mod transactions;

@@ -23,4 +23,5 @@ mod quotas;
 mod rot;
 mod serve;
 mod strace;
+mod streams_groups;
 mod transactions;

@@ -51,6 +51,8 @@ mod offset_for_leader_epoch;
 mod produce;
 mod quorum_changes;
 mod sasl;
+mod streams_group_describe;
+mod streams_group_heartbeat;
 mod sync_group;
 mod txn_offset_commit;
 mod update_features;
@@ -117,6 +119,8 @@ pub(super) static ALL: &[Handler] = &[
     quorum_changes::UNREGISTER,
     sasl::AUTHENTICATE,
     sasl::HANDSHAKE,
+    streams_group_describe::HANDLER,
+    streams_group_heartbeat::HANDLER,
     sync_group::HANDLER,
     txn_offset_commit::HANDLER,
     update_features::HANDLER,

@@ -154,7 +154,11 @@ impl ClassicGroup {
             Timer::Join { .. } => self.join_expired(context),
             Timer::Sync { .. } => self.sync_expired(context),
             // Those of groups of other kinds.
-            Timer::Rebalance { .. } | Timer::MemberJoin { .. } | Timer::MemberSync { .. } | Timer::Cleanup => {}
+            Timer::Rebalance { .. }
+            | Timer::FirstAssignment { .. }
+            | Timer::MemberJoin { .. }
+            | Timer::MemberSync { .. }
+            | Timer::Cleanup => {}
         }
     }
 

@@ -22,7 +22,7 @@ impl ConsumerGroup {
 
     /// What may be shown: the group as it is, or what is stored of it while it is being written.
     pub fn shown(&self) -> Shown<'_> {
-        if self.ledger.is_durable() { Shown::AsItIs } else { Shown::Stored(self.ledger.shown()) }
+        self.ledger.what_may_be_shown()
     }
 
     pub fn describe(&self, topics: &Topics, default_assignor: &str) -> DescribedConsumerGroup {

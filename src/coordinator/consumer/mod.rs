@@ -11,8 +11,8 @@
 //!
 //! This file holds what a group is; `heartbeat` is what members of this protocol say, `reconcile` how one gets from what
 //! it has to what it is to have, `assignors` make targets, `patterns` are subscriptions by regular expression. `classic` is
-//! for members that speak the classic protocol, `migrate` for groups that go from one protocol to the other. `ledger`
-//! keeps answers back until what they say is durable, `form` is how a group is stored.
+//! for members that speak the classic protocol, `migrate` for groups that go from one protocol to the other, `form` is how
+//! a group is stored.
 
 mod assignors;
 mod classic;
@@ -20,7 +20,6 @@ mod describe;
 mod embedded;
 mod form;
 mod heartbeat;
-mod ledger;
 mod migrate;
 mod patterns;
 mod reconcile;
@@ -30,17 +29,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api::{Change, CommitRequest, Protocol, Reply, Token};
+use super::api::{CommitRequest, Protocol, Reply, Token};
 use super::classic::ClassicGroup;
 use super::config::ConsumerSettings;
 use super::context::Context;
 use super::error::Error;
 use super::group::Group;
+use super::ledger::Ledger;
 use super::timers::Timer;
 use super::topics::Topics;
-use super::writes::Purpose;
 use crate::protocol::Uuid;
-use ledger::Ledger;
 use patterns::Patterns;
 
 pub use assignors::Assignor;
@@ -186,7 +184,7 @@ impl ConsumerGroup {
             target: BTreeMap::new(),
             owners: HashMap::new(),
             patterns: Patterns::default(),
-            fingerprint: target::FINGERPRINT_OF_NOTHING,
+            fingerprint: Topics::FINGERPRINT_OF_NOTHING,
             seen_topics: None,
             dead: false,
             ledger: Ledger::new(shown),
@@ -239,9 +237,7 @@ impl ConsumerGroup {
 
     /// Refuses every request that waits for a write.
     pub fn refuse_waiting(&mut self, context: &mut Context, error: Error) {
-        for (token, reply) in self.ledger.take_waiting() {
-            context.reply(token, reply.refused(error));
-        }
+        self.ledger.refuse_waiting(context, error);
     }
 
     /// Whether a commit is in order. Commits of members of the consumer protocol come with version 9 of the request or
@@ -265,8 +261,7 @@ impl ConsumerGroup {
         if self.dead {
             return Err(Error::CoordinatorNotAvailable);
         }
-        let says_who = commit.generation_id >= 0 || !commit.member_id.is_empty() || commit.group_instance_id.is_some();
-        if !says_who || (commit.generation_id < 0 && self.is_empty()) {
+        if !commit.says_who() || (commit.generation_id < 0 && self.is_empty()) {
             return Ok(());
         }
         let member = self.members.get(commit.member_id.as_str()).ok_or(Error::UnknownMemberId)?;
@@ -292,19 +287,14 @@ impl ConsumerGroup {
     fn settle(&mut self, context: &mut Context) {
         if !self.dead && self.ledger.is_due() {
             let bytes = self.to_bytes();
-            let version = self.ledger.begin(bytes.clone());
-            context.persist(&self.id, vec![Change::PutGroup(bytes)], Purpose::Consumer { version });
+            self.ledger.write(context, &self.id, bytes);
         }
     }
 
     /// Another kind of group takes its place; it has no members. Answers whether something is stored of it.
     pub fn retire(&mut self, context: &mut Context) -> bool {
-        if !self.ledger.is_durable() {
-            let answers = self.ledger.take_waiting();
-            context.persist(&self.id, vec![Change::PutGroup(self.to_bytes())], Purpose::Answer { answers });
-            return true;
-        }
-        self.ledger.has_stored()
+        let bytes = self.to_bytes();
+        self.ledger.retire(context, &self.id, bytes)
     }
 
     /// A write has ended. When it has failed, gives what the group goes back to.
@@ -330,7 +320,7 @@ impl ConsumerGroup {
     }
 
     fn settings(&self, context: &Context) -> ConsumerSettings {
-        context.group_settings.get(&self.id).copied().unwrap_or(context.config.consumer)
+        context.group_settings.get(&self.id).map_or(context.config.consumer, |settings| settings.consumer)
     }
 
     fn session_timer(&self, member: &Arc<str>) -> Timer {

@@ -11,9 +11,6 @@ use crate::coordinator::context::Context;
 use crate::coordinator::topics::Topics;
 use crate::protocol::Uuid;
 
-/// Of a group that subscribes to no topic that exists.
-pub(super) const FINGERPRINT_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
-
 impl ConsumerGroup {
     fn subscribed_patterns(&self) -> BTreeSet<&str> {
         self.members.values().filter_map(|member| member.topic_regex.as_deref()).collect()
@@ -34,7 +31,7 @@ impl ConsumerGroup {
         names.filter_map(|name| topics.by_name(name)).map(|(id, _)| id).collect()
     }
 
-    /// FNV-1a over the topics that the group subscribes to.
+    /// Of the topics that the group subscribes to.
     pub(super) fn topics_fingerprint(&self, topics: &Topics) -> u64 {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for member in self.members.values() {
@@ -43,14 +40,7 @@ impl ConsumerGroup {
         for pattern in self.subscribed_patterns() {
             names.extend(self.patterns.topics(pattern).into_iter().flatten().map(|name| &**name));
         }
-        let mut hash = FINGERPRINT_OF_NOTHING;
-        for name in names {
-            let Some((id, partitions)) = topics.by_name(name) else { continue };
-            for byte in id.0.iter().chain(&partitions.to_be_bytes()) {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-            }
-        }
-        hash
+        topics.fingerprint(names)
     }
 
     /// Raises the epoch if somebody subscribes to something else, or the topics that are subscribed to have.

@@ -64,7 +64,7 @@ struct History {
     calm: usize,
     h: Harness,
     clients: Vec<Client>,
-    ended: Vec<(WriteId, Result<(), WriteFailed>)>,
+    ended: OutOfOrder,
     /// Partitions of `t`, `u` and `v`; none for a topic that is not there.
     topics: [i32; 3],
     next_id: usize,
@@ -105,7 +105,7 @@ impl History {
             calm,
             h,
             clients,
-            ended: vec![],
+            ended: OutOfOrder::default(),
             topics: [6, 0, 2],
             next_id: 0,
             kind: None,
@@ -128,7 +128,7 @@ impl History {
                     let client = self.random.below(self.clients.len());
                     self.step(client);
                 }
-                65..82 => self.write_step(),
+                65..82 => self.ended.step(&mut self.h, &self.random),
                 82..96 => self.h.advance([100, 600, 1_100, 3_000, 9_000][self.random.below(5)]),
                 96 => {
                     // Partitions never get fewer unless the topic goes.
@@ -279,22 +279,6 @@ impl History {
         self.h.take(actions);
     }
 
-    fn write_step(&mut self) {
-        for _ in 0..self.random.below(self.h.writes.len() + 1) {
-            let write = self.h.writes.pop_front().expect("there are that many");
-            let outcome = if self.random.below(10) == 0 { Err(WriteFailed) } else { Ok(()) };
-            if outcome.is_ok() {
-                self.h.disk.apply(&write);
-            }
-            self.ended.push((write.id, outcome));
-        }
-        for _ in 0..self.random.below(self.ended.len() + 1) {
-            let (id, outcome) = self.ended.swap_remove(self.random.below(self.ended.len()));
-            let actions = self.h.coordinator.persisted(self.h.now(), id, outcome);
-            self.h.take(actions);
-        }
-    }
-
     /// The broker dies and comes back. What was asked is never answered.
     fn restart(&mut self, seen: &mut Seen) {
         if self.random.below(2) > 0 {
@@ -302,7 +286,7 @@ impl History {
         }
         self.read_answers(seen);
         seen.restarts += 1;
-        self.ended.clear();
+        self.ended = OutOfOrder::default();
         let config = self.h.coordinator.config.clone();
         // The harness makes ids from the time, and none may come twice.
         self.h.now_ms += 1;
@@ -435,14 +419,7 @@ impl History {
         let seed = self.seed;
         self.calm = usize::MAX;
         for _ in 0..150 {
-            while let Some(write) = self.h.writes.pop_front() {
-                self.h.disk.apply(&write);
-                self.ended.push((write.id, Ok(())));
-            }
-            while let Some((id, outcome)) = self.ended.pop() {
-                let actions = self.h.coordinator.persisted(self.h.now(), id, outcome);
-                self.h.take(actions);
-            }
+            self.ended.finish(&mut self.h);
             self.read_answers(seen);
             for number in 0..self.clients.len() {
                 if let Some(told) = self.clients[number].told.take() {

@@ -10,6 +10,9 @@ mod offsets;
 mod restart;
 mod rounds;
 mod statics;
+mod streams;
+mod streams_history;
+mod streams_topology;
 mod transactional;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -357,6 +360,44 @@ impl Harness {
         let described = self.coordinator.describe("g").unwrap();
         let known = described.members.into_iter().find(|known| known.member_id == member.member_id).unwrap();
         JoinRequest { member_id: known.member_id, group_instance_id: known.group_instance_id, ..joining() }
+    }
+}
+
+/// Writes that end after a while, some of them with an error, and are reported in any order.
+#[derive(Debug, Default)]
+pub struct OutOfOrder(Vec<(WriteId, Result<(), WriteFailed>)>);
+
+impl OutOfOrder {
+    /// Some of the writes that are under way end, and some of those that have ended are reported.
+    pub fn step(&mut self, h: &mut Harness, random: &SeededRandom) {
+        for _ in 0..random.below(h.writes.len() + 1) {
+            let write = h.writes.pop_front().expect("there are that many");
+            let outcome = if random.below(10) == 0 { Err(WriteFailed) } else { Ok(()) };
+            if outcome.is_ok() {
+                h.disk.apply(&write);
+            }
+            self.0.push((write.id, outcome));
+        }
+        for _ in 0..random.below(self.0.len() + 1) {
+            let (id, outcome) = self.0.swap_remove(random.below(self.0.len()));
+            let actions = h.coordinator.persisted(h.now(), id, outcome);
+            h.take(actions);
+        }
+    }
+
+    /// All of them end well.
+    pub fn finish(&mut self, h: &mut Harness) {
+        // The end of one may start another.
+        while !h.writes.is_empty() || !self.0.is_empty() {
+            if let Some(write) = h.writes.pop_front() {
+                h.disk.apply(&write);
+                self.0.push((write.id, Ok(())));
+            }
+            if let Some((id, outcome)) = self.0.pop() {
+                let actions = h.coordinator.persisted(h.now(), id, outcome);
+                h.take(actions);
+            }
+        }
     }
 }
 

@@ -8,14 +8,14 @@ import org.apache.kafka.common.message.RequestHeaderData;
 final class Areas {
     static List<Area> all(Wire wire) throws Exception {
         awaitCoordinators(new Area("start", "", wire));
-        return List.of(versions(wire), metadata(wire), topics(wire), configs(wire), produce(wire), idempotence(wire), fetch(wire), offsets(wire), groups(wire), Transactions.area(wire));
+        return List.of(versions(wire), metadata(wire), topics(wire), configs(wire), produce(wire), idempotence(wire), fetch(wire), offsets(wire), groups(wire), Transactions.area(wire), Streams.area(wire));
     }
 
     /** A broker that has just started answers for its coordinators with errors that mean “later”; nothing is asked before that is over. */
     private static void awaitCoordinators(Area a) throws Exception {
         for (int i = 0; i < 300; i++) {
             boolean ready = a.step("", "InitProducerId", 4, "{transactionalId: null, transactionTimeoutMs: 1000}").get("errorCode").intValue() == 0;
-            for (String group : List.of("join", "join-v0", "join-v1", "join-v2", "join-v3", "static", "simple", "nowhere", "g", "h")) {
+            for (String group : List.of("join", "join-v0", "join-v1", "join-v2", "join-v3", "static", "simple", "nowhere", "g", "h", "app", "standbys", "other", "classic", "consumers")) {
                 ready &= a.step("", "FindCoordinator", 3, "{keyType: 0, key: '" + group + "'}").get("errorCode").intValue() == 0;
                 ready &= a.step("", "OffsetFetch", 7, "{groupId: '" + group + "', topics: null}").get("errorCode").intValue() == 0;
             }

@@ -1,16 +1,20 @@
 //! What of a group is on the disk, what is on its way there, and who waits for it.
 //!
-//! A consumer group changes in memory at once and is then written whole; whatever changes while a write is under way goes
+//! A consumer group or a streams group changes in memory at once and is then written whole; whatever changes while a write is under way goes
 //! into the next one. An answer is given when the state that it was made from is durable. When a write fails, everybody
 //! who waits is refused, and the group goes back to what is durable, as after a restart: nobody has been told of
 //! anything else.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::coordinator::api::{Reply, Token};
-use crate::coordinator::context::Context;
+use super::api::{Change, Reply, Token};
+use super::context::Context;
+use super::error::Error;
+use super::group::Shown;
+use super::writes::Purpose;
 
 #[derive(Debug)]
 pub(super) struct Ledger {
@@ -47,6 +51,11 @@ impl Ledger {
         self.shown.as_ref()
     }
 
+    /// The group as it is, or what is stored of it while it is being written.
+    pub fn what_may_be_shown(&self) -> Shown<'_> {
+        if self.is_durable() { Shown::AsItIs } else { Shown::Stored(self.shown()) }
+    }
+
     /// Answers as soon as the group as it is now is durable.
     pub fn answer(&mut self, context: &mut Context, token: Token, reply: Reply) {
         if self.is_durable() {
@@ -61,10 +70,20 @@ impl Ledger {
         !self.is_durable() && self.writing.is_none()
     }
 
-    /// A write of the group as it is now is under way. Answers its version.
-    pub fn begin(&mut self, bytes: Bytes) -> u64 {
-        self.writing = Some((self.version, bytes));
-        self.version
+    /// Writes the group as it is now; [`is_due`](Self::is_due) says when.
+    pub fn write(&mut self, context: &mut Context, group: &Arc<str>, bytes: Bytes) {
+        self.writing = Some((self.version, bytes.clone()));
+        context.persist(group, vec![Change::PutGroup(bytes)], Purpose::Whole { version: self.version });
+    }
+
+    /// Another kind of group takes the place of this one, which is `bytes` now. Answers whether something is stored of it.
+    pub fn retire(&mut self, context: &mut Context, group: &Arc<str>, bytes: Bytes) -> bool {
+        if !self.is_durable() {
+            let answers = self.take_waiting();
+            context.persist(group, vec![Change::PutGroup(bytes)], Purpose::Answer { answers });
+            return true;
+        }
+        self.has_stored()
     }
 
     /// A write has ended. Answers those who wait for it, or everybody if it has failed. Answers whether it was this
@@ -80,6 +99,13 @@ impl Ledger {
             context.reply(token, if stored { reply } else { reply.not_stored() });
         }
         true
+    }
+
+    /// Refuses everybody who waits.
+    pub fn refuse_waiting(&mut self, context: &mut Context, error: Error) {
+        for (token, reply) in self.take_waiting() {
+            context.reply(token, reply.refused(error));
+        }
     }
 
     /// Those who wait, with what they were to be told.
