@@ -296,7 +296,7 @@ impl History {
             if matches!(client.phase, Phase::Waiting(_)) {
                 match client.speaks_classic || client.epoch == 0 {
                     true => client.start_over(),
-                    false => (client.phase, client.full) = (Phase::In, true),
+                    false => client.ask_again(),
                 }
             }
         }
@@ -343,7 +343,7 @@ impl History {
                 let joining = client.epoch == 0;
                 match refused.error {
                     Error::NotCoordinator | Error::CoordinatorNotAvailable if !joining => {
-                        (client.phase, client.full) = (Phase::In, true);
+                        client.ask_again();
                     }
                     Error::FencedInstanceId | Error::UnreleasedInstanceId => {
                         client.start_over();
@@ -466,6 +466,13 @@ impl History {
 }
 
 impl Client {
+    /// The answer to its last request is lost. What it has been told before may not be its any more: it has said since that it
+    /// does not read from that yet, so that others may have been given it.
+    fn ask_again(&mut self) {
+        (self.phase, self.full) = (Phase::In, true);
+        self.told = None;
+    }
+
     /// Without partitions and outside of the group.
     fn start_over(&mut self) {
         self.phase = Phase::Out;

@@ -38,6 +38,13 @@ struct Client {
 }
 
 impl Client {
+    /// The answer to its last request is lost. What it has been told before may not be its any more: it has said since that it
+    /// does not work on that yet, so that others may have been given it.
+    fn ask_again(&mut self) {
+        (self.phase, self.said) = (Phase::In, None);
+        self.told = None;
+    }
+
     /// Without tasks and outside of the group.
     fn start_over(&mut self) {
         self.phase = Phase::Out;
@@ -232,7 +239,7 @@ impl History {
         for client in self.clients.iter_mut().filter(|client| matches!(client.phase, Phase::Waiting(_))) {
             match client.epoch {
                 0 => client.start_over(),
-                _ => (client.phase, client.said) = (Phase::In, None),
+                _ => client.ask_again(),
             }
         }
         self.epoch = 0;
@@ -285,7 +292,7 @@ impl History {
                 seen.refused.insert(format!("{:?}", refused.error));
                 match refused.error {
                     Error::NotCoordinator | Error::CoordinatorNotAvailable if client.epoch != 0 => {
-                        (client.phase, client.said) = (Phase::In, None);
+                        client.ask_again();
                     }
                     _ => client.start_over(),
                 }
