@@ -6,8 +6,8 @@ use crate::compact::CompactArgs;
 use crate::completions::CompletionsArgs;
 use crate::dump_segment::DumpSegmentArgs;
 use crate::exit;
-use crate::recover::RecoverArgs;
 use crate::inspect::InspectArgs;
+use crate::recover::RecoverArgs;
 use crate::serve::ServeArgs;
 use crate::verify::VerifyArgs;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::Broker;
 use super::config::{BrokerConfig, Code, ConfigError, Overrides, Resource};
-use super::start::{group_config, group_settings};
 use super::topics::{self, Refused};
 use crate::protocol::ErrorCode;
 use crate::storage::catalog::{Catalog, Mutation, ResourceType};
@@ -117,15 +116,11 @@ impl Broker {
             }
             Resource::Broker(_) => {
                 self.config.replace(with_stored_changes(&self.config(), self.store.catalog()));
-                self.groups
-                    .configure(group_config(&self.config()), group_settings(&self.config(), self.store.catalog()));
+                self.configure_groups();
                 self.topic_cache.clear();
                 self.store.refresh_log_configs(None);
             }
-            Resource::Group(_) => {
-                self.groups
-                    .configure(group_config(&self.config()), group_settings(&self.config(), self.store.catalog()));
-            }
+            Resource::Group(_) => self.configure_groups(),
             Resource::ClientMetrics(_) => {}
         }
     }

@@ -35,6 +35,8 @@ const METADATA_3_3: i16 = 7;
 
 const METADATA: &str = "metadata.version";
 const KRAFT: &str = "kraft.version";
+/// At 1, there are share groups (KIP-932).
+pub const SHARE: &str = "share.version";
 /// At 1, there are streams groups (KIP-1071).
 pub const STREAMS: &str = "streams.version";
 /// At 2, each transaction ends with an epoch of its own (KIP-890 part 2).
@@ -47,6 +49,7 @@ pub const ALL: &[Feature] = &[
     Feature { name: "group.version", min: 0, max: 1, level: 1 },
     Feature { name: KRAFT, min: 0, max: 1, level: 0 },
     Feature { name: METADATA, min: METADATA_3_3, max: METADATA_4_3, level: METADATA_4_3 },
+    Feature { name: SHARE, min: 0, max: 1, level: 1 },
     Feature { name: STREAMS, min: 0, max: 1, level: 1 },
     Feature { name: TRANSACTION, min: 0, max: 2, level: 2 },
 ];

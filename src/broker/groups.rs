@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::coordinator::{
     Action, Actions, Change, CommittedOffset, Config, Error, GroupCoordinator, GroupSettings, Now, PendingOffset,
-    PendingOffsetKey, Reply, Token, TopicMetadata, Write, WriteFailed,
+    PendingOffsetKey, Reply, SharePartitionKey, Token, TopicMetadata, Write, WriteFailed,
 };
 use crate::protocol::ErrorCode;
 use crate::storage::catalog::{self, Mutation, Topics};
@@ -182,6 +182,12 @@ impl Groups {
             Change::RemovePendingOffset { producer_id, topic, partition } => {
                 set_pending(&PendingOffsetKey { producer_id, group: group.clone(), topic, partition }, None)
             }
+            Change::PutSharePartition { topic, partition, value } => {
+                set_share_partition(&SharePartitionKey::new(group.clone(), topic, partition), Some(value.to_vec()))
+            }
+            Change::RemoveSharePartition { topic, partition } => {
+                set_share_partition(&SharePartitionKey::new(group.clone(), topic, partition), None)
+            }
         });
         let this = self.clone();
         let name = group.clone();
@@ -194,6 +200,14 @@ impl Groups {
         };
         self.store.catalog().commit(mutations.collect(), Box::new(done));
     }
+}
+
+/// The space of the catalog's state that holds what became of the records of share groups: key and value as
+/// [`SharePartitionKey`] and [`SharePartition`](crate::coordinator::SharePartition) lay them out.
+pub(super) const SHARE_PARTITIONS: &str = "share-partition";
+
+pub(super) fn set_share_partition(key: &SharePartitionKey, value: Option<Vec<u8>>) -> Mutation {
+    Mutation::SetState { space: SHARE_PARTITIONS, key: key.to_bytes(), value }
 }
 
 /// The space of the catalog's state that holds the offsets of transactions that have not ended.

@@ -21,6 +21,7 @@ mod quotas;
 mod refusal;
 mod scram;
 pub mod settings;
+mod shares;
 mod start;
 mod topics;
 mod transactions;
@@ -48,6 +49,7 @@ use fetch_sessions::FetchSessions;
 use groups::Groups;
 use log_levels::LogLevels;
 use quotas::Quotas;
+use shares::Shares;
 use topics::{Refused, TopicCache, TopicRef};
 use transactions::Transactions;
 
@@ -66,6 +68,7 @@ pub struct Broker {
     cleaner: Arc<Cleaner>,
     scrubber: Arc<Scrubber>,
     groups: Arc<Groups>,
+    shares: Arc<Shares>,
     transactions: Arc<Transactions>,
     topic_cache: TopicCache,
     fetch_sessions: FetchSessions,
@@ -148,6 +151,11 @@ impl Broker {
     pub fn connected(&self, peer: SocketAddr, local: SocketAddr) -> Arc<ClientConnection> {
         let id = self.next_connection.fetch_add(1, Ordering::Relaxed);
         Arc::new(ClientConnection::new(id, peer, local))
+    }
+
+    /// The connection is gone.
+    pub fn disconnected(&self, client: &ClientConnection) {
+        self.shares.disconnected(client.id);
     }
 
     /// Admits a connection from `ip`. One that comes too soon after others is to be closed after the time that is answered.
@@ -254,11 +262,21 @@ impl Broker {
     /// Forgets what is kept of a topic that is gone.
     fn topic_deleted(&self, topic: &Topic) {
         self.topic_cache.clear();
+        self.shares.topic_deleted(topic.id);
         self.groups.act(|coordinator, now| coordinator.topic_deleted(now, &topic.name));
     }
 
     fn groups(&self) -> &Arc<Groups> {
         &self.groups
+    }
+
+    fn shares(&self) -> &Arc<Shares> {
+        &self.shares
+    }
+
+    /// Whether the feature `share.version` is at a level that has share groups.
+    fn offers_share_groups(&self) -> bool {
+        self.features().level(features::SHARE) >= 1
     }
 
     fn transactions(&self) -> &Arc<Transactions> {

@@ -14,11 +14,12 @@ use super::fetch_sessions::FetchSessions;
 use super::groups::Groups;
 use super::produce_rules::topic_codec;
 use super::quotas::Quotas;
+use super::shares::Shares;
 use super::topics::TopicCache;
 use super::transactions::Transactions;
 use super::upkeep::{clean_logs, scrub_logs, sweep_logs};
 use super::{Broker, Settings};
-use crate::coordinator::{self, Assignor, ConsumerSettings, Migration, StreamsSettings, transactions};
+use crate::coordinator::{self, Assignor, ConsumerSettings, Migration, ShareSettings, StreamsSettings, transactions};
 use crate::record::Codec;
 use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, ResourceType};
 use crate::storage::cleaner::Cleaner;
@@ -57,7 +58,8 @@ impl Broker {
         let config = live.snapshot();
         let groups =
             Groups::open(env.clone(), store.clone(), group_config(&config)).map_err(OpenBrokerError::Catalog)?;
-        groups.configure(group_config(&config), group_settings(&config, store.catalog()));
+        let shares =
+            Shares::open(env.clone(), store.clone(), groups.clone(), &config).map_err(OpenBrokerError::Catalog)?;
         let features = Features::open(store.catalog()).map_err(OpenBrokerError::Catalog)?;
         let quotas = Arc::new(Quotas::open(env.clone(), store.catalog(), &config).map_err(OpenBrokerError::Catalog)?);
         let transactions = Transactions::open(
@@ -77,6 +79,7 @@ impl Broker {
             scrubber: Arc::new(Scrubber::new(store.clone())),
             store,
             groups,
+            shares,
             transactions,
             topic_cache: TopicCache::default(),
             fetch_sessions: FetchSessions::new(slots),
@@ -87,6 +90,8 @@ impl Broker {
             altering: tokio::sync::Mutex::new(()),
             background: parking_lot::Mutex::default(),
         });
+        check_share_assignors(config.list("group.share.assignors"));
+        broker.configure_groups();
         broker.start_background();
         Ok(broker)
     }
@@ -106,6 +111,8 @@ impl Broker {
     fn start_background(self: &Arc<Self>) {
         let mut tasks = vec![
             tokio::spawn(self.groups.clone().keep_time()),
+            tokio::spawn(self.shares.clone().keep_time()),
+            tokio::spawn(self.shares.clone().keep_journal()),
             tokio::spawn(self.transactions.clone().keep_time()),
             tokio::spawn(keep_house(self.clone())),
             tokio::spawn(expire_producers(self.clone())),
@@ -266,6 +273,12 @@ pub(super) fn group_config(config: &BrokerConfig) -> coordinator::Config {
             num_standby_replicas: config.int("group.streams.num.standby.replicas"),
         },
         streams_max_size: count("group.streams.max.size"),
+        share: ShareSettings {
+            session_timeout_ms: config.int("group.share.session.timeout.ms"),
+            heartbeat_interval_ms: config.int("group.share.heartbeat.interval.ms"),
+            assignment_interval_ms: config.int("group.share.assignment.interval.ms"),
+        },
+        share_max_size: count("group.share.max.size"),
         ..coordinator::Config::default()
     }
 }
@@ -284,38 +297,62 @@ fn assignors(names: &[String]) -> Vec<Assignor> {
     if found.is_empty() { vec![Assignor::Uniform] } else { found }
 }
 
+/// Share groups have one assignor.
+fn check_share_assignors(names: &[String]) {
+    const SIMPLE: [&str; 2] = ["simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"];
+    for name in names.iter().filter(|name| !SIMPLE.contains(&name.as_str())) {
+        tracing::warn!(assignor = name, "group.share.assignors names an assignor that doze does not have");
+    }
+}
+
 fn migration(policy: &str) -> Migration {
     let is = |name: &str| policy.eq_ignore_ascii_case(name);
     let both = is("bidirectional");
     Migration { upgrade: both || is("upgrade"), downgrade: both || is("downgrade") }
 }
 
-/// What the groups that have configs of their own are run by.
-pub(super) fn group_settings(
-    config: &BrokerConfig,
-    catalog: &Catalog,
-) -> BTreeMap<Arc<str>, coordinator::GroupSettings> {
+/// What is in force for the groups that have configs of their own.
+pub(super) fn own_group_settings(config: &BrokerConfig, catalog: &Catalog) -> BTreeMap<Arc<str>, GroupSettings> {
     let configs = catalog.configs();
     let settings = |(group, overrides): (&str, &Arc<ConfigMap>)| {
         let (settings, wrong) = GroupSettings::stored(config, overrides);
         for error in wrong {
             tracing::error!(group, "a config of the group is not in force as it was set: {error}");
         }
-        let settings = coordinator::GroupSettings {
-            consumer: ConsumerSettings {
-                session_timeout_ms: settings.consumer_session_timeout_ms,
-                heartbeat_interval_ms: settings.consumer_heartbeat_interval_ms,
-                assignment_interval_ms: settings.consumer_assignment_interval_ms,
-            },
-            streams: StreamsSettings {
-                session_timeout_ms: settings.streams_session_timeout_ms,
-                heartbeat_interval_ms: settings.streams_heartbeat_interval_ms,
-                assignment_interval_ms: settings.streams_assignment_interval_ms,
-                initial_rebalance_delay_ms: settings.streams_initial_rebalance_delay_ms,
-                num_standby_replicas: settings.streams_num_standby_replicas,
-            },
-        };
         (Arc::from(group), settings)
     };
     configs.iter(ResourceType::Group).map(settings).collect()
+}
+
+impl Broker {
+    /// Puts the configs of groups in force, and the broker's that are theirs by default.
+    pub(super) fn configure_groups(&self) {
+        let config = self.config();
+        let own = own_group_settings(&config, self.store.catalog());
+        let for_coordinator = own.iter().map(|(group, settings)| (group.clone(), coordinator_settings(settings)));
+        self.groups.configure(group_config(&config), for_coordinator.collect());
+        self.shares.configure(&config, &own);
+    }
+}
+
+fn coordinator_settings(settings: &GroupSettings) -> coordinator::GroupSettings {
+    coordinator::GroupSettings {
+        consumer: ConsumerSettings {
+            session_timeout_ms: settings.consumer_session_timeout_ms,
+            heartbeat_interval_ms: settings.consumer_heartbeat_interval_ms,
+            assignment_interval_ms: settings.consumer_assignment_interval_ms,
+        },
+        share: ShareSettings {
+            session_timeout_ms: settings.share_session_timeout_ms,
+            heartbeat_interval_ms: settings.share_heartbeat_interval_ms,
+            assignment_interval_ms: settings.share_assignment_interval_ms,
+        },
+        streams: StreamsSettings {
+            session_timeout_ms: settings.streams_session_timeout_ms,
+            heartbeat_interval_ms: settings.streams_heartbeat_interval_ms,
+            assignment_interval_ms: settings.streams_assignment_interval_ms,
+            initial_rebalance_delay_ms: settings.streams_initial_rebalance_delay_ms,
+            num_standby_replicas: settings.streams_num_standby_replicas,
+        },
+    }
 }

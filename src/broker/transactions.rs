@@ -152,7 +152,7 @@ impl Transactions {
 
     /// What stands for the offsets of a group in a transaction: the partition that Kafka would keep them in.
     pub fn offsets_place(&self, group: &str) -> Place {
-        (OFFSETS_TOPIC.into(), offsets_partition(group, self.offsets_partitions.max(1)))
+        (OFFSETS_TOPIC.into(), partition_of_name(group, self.offsets_partitions.max(1)))
     }
 
     /// The logs are about to be closed: waits for the ends of transactions that are being written, but not for long. What
@@ -344,9 +344,9 @@ impl Transactions {
     }
 }
 
-/// By Java's hash of the group's id.
-fn offsets_partition(group: &str, partitions: i32) -> i32 {
-    let hash = group.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(unit.into()));
+/// The partition of a coordinator's topic that Kafka keeps something of this name in: by Java's hash of it.
+pub fn partition_of_name(name: &str, partitions: i32) -> i32 {
+    let hash = name.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(unit.into()));
     hash.checked_abs().unwrap_or(0) % partitions
 }
 
@@ -445,7 +445,7 @@ mod tests {
     fn groups_are_spread_as_kafka_spreads_them() {
         // The last one is the text whose hash in Java is -2147483648, which has no absolute value.
         for (group, partition) in [("", 0), ("g", 3), ("abc", 4), ("polygenelubricants", 0)] {
-            assert_eq!(offsets_partition(group, 50), partition, "{group}");
+            assert_eq!(partition_of_name(group, 50), partition, "{group}");
         }
     }
 }

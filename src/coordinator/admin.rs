@@ -44,6 +44,9 @@ impl GroupCoordinator {
     /// The group with all its offsets, those that are on their way to the disk among them.
     fn remove_group(&mut self, now: Now, id: &Arc<str>, token: Option<Token>, actions: &mut Actions) {
         let mut changes = self.removals(id, &self.offsets_under_way_too(id));
+        if let Some(Group::Share(group)) = self.groups.get(id) {
+            changes.extend(group.removals());
+        }
         changes.push(Change::RemoveGroup);
         let (mut context, groups, _) = self.split(now, actions);
         if let Some(group) = groups.get_mut(id) {

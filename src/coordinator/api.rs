@@ -75,6 +75,17 @@ pub enum Change {
         topic: Arc<str>,
         partition: i32,
     },
+    /// How far a share group has come in a partition, in the form of [`SharePartition`](super::SharePartition), under
+    /// [`SharePartitionKey`](super::SharePartitionKey).
+    PutSharePartition {
+        topic: Uuid,
+        partition: i32,
+        value: Bytes,
+    },
+    RemoveSharePartition {
+        topic: Uuid,
+        partition: i32,
+    },
 }
 
 /// The write did not become durable and left nothing behind. Whoever made the write has reported why.
@@ -95,6 +106,9 @@ pub enum Reply {
     DeleteGroup(Result<(), Error>),
     TransactionEnded(Result<(), Error>),
     ConsumerHeartbeat(Result<ConsumerHeartbeat, ConsumerRefused>),
+    ShareHeartbeat(Result<ShareHeartbeat, ConsumerRefused>),
+    /// AlterShareGroupOffsets and DeleteShareGroupOffsets: all of what was asked for is done.
+    ShareOffsets(Result<(), ConsumerRefused>),
     StreamsHeartbeat(Result<Box<StreamsHeartbeat>, ConsumerRefused>),
 }
 
@@ -113,6 +127,10 @@ impl Reply {
             Reply::ConsumerHeartbeat(_) => {
                 Reply::ConsumerHeartbeat(Err(ConsumerRefused { error, message: error.to_string() }))
             }
+            Reply::ShareHeartbeat(_) => {
+                Reply::ShareHeartbeat(Err(ConsumerRefused { error, message: error.to_string() }))
+            }
+            Reply::ShareOffsets(_) => Reply::ShareOffsets(Err(ConsumerRefused { error, message: error.to_string() })),
             Reply::StreamsHeartbeat(_) => {
                 Reply::StreamsHeartbeat(Err(ConsumerRefused { error, message: error.to_string() }))
             }
@@ -329,6 +347,53 @@ pub struct ConsumerRefused {
     pub message: String,
 }
 
+/// What a member of a share group says about itself. What it leaves out has not changed since it said it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareHeartbeatRequest {
+    pub group_id: String,
+    pub member_id: String,
+    /// 0 to join, -1 to leave.
+    pub member_epoch: i32,
+    pub rack_id: Option<String>,
+    pub client_id: String,
+    /// As it is shown in descriptions, for example `/127.0.0.1`.
+    pub client_host: String,
+    pub topic_names: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareHeartbeat {
+    pub member_id: String,
+    pub member_epoch: i32,
+    /// Milliseconds; 0 for a member that has left.
+    pub heartbeat_interval_ms: i32,
+    /// What the member is to fetch from now, by topic id; `None` if that is what it was told before.
+    pub assignment: Option<Vec<(Uuid, Vec<i32>)>>,
+}
+
+/// A share group as ShareGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedShareGroup {
+    pub group_id: String,
+    pub state: &'static str,
+    pub epoch: i32,
+    /// The epoch that the assignment was made for.
+    pub assignment_epoch: i32,
+    pub assignor: &'static str,
+    pub members: Vec<DescribedShareMember>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedShareMember {
+    pub member_id: String,
+    pub rack_id: Option<String>,
+    pub epoch: i32,
+    pub client_id: String,
+    pub client_host: String,
+    pub topic_names: Vec<String>,
+    pub assigned: Vec<AssignedTopic>,
+}
+
 /// A consumer group as ConsumerGroupDescribe shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescribedConsumerGroup {
@@ -370,6 +435,7 @@ pub struct AssignedTopic {
 pub enum GroupType {
     Classic,
     Consumer,
+    Share,
     Streams,
 }
 
@@ -379,6 +445,7 @@ impl GroupType {
         match self {
             GroupType::Classic => "classic",
             GroupType::Consumer => "consumer",
+            GroupType::Share => "share",
             GroupType::Streams => "streams",
         }
     }

@@ -84,6 +84,8 @@ impl GroupCoordinator {
                 Ok(())
             }
             Some(Group::Consumer(group)) => group.check_commit(request, context.topics),
+            Some(Group::Share(_)) if request.knows_group_id_not_found => Err(Error::GroupIdNotFound),
+            Some(Group::Share(_)) => Err(Error::IllegalGeneration),
             Some(Group::Streams(group)) => group.check_commit(request),
             // A consumer that manages its partitions by itself makes its group by committing.
             None if request.generation_id < 0 => Ok(()),
@@ -195,6 +197,7 @@ impl GroupCoordinator {
                 self.remove_offsets(now, &id, places.into_iter().collect(), None, &mut actions);
             }
         }
+        self.forget_deleted_topics(now, &mut actions);
         actions
     }
 

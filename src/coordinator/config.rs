@@ -13,6 +13,17 @@ pub struct ConsumerSettings {
     pub assignment_interval_ms: i32,
 }
 
+/// What a share group may have of its own; by default `group.share.*` of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareSettings {
+    /// `share.session.timeout.ms`, milliseconds after which a member that is not heard of is out.
+    pub session_timeout_ms: i32,
+    /// `share.heartbeat.interval.ms`, milliseconds, as members are told.
+    pub heartbeat_interval_ms: i32,
+    /// `share.assignment.interval.ms`, the least milliseconds between two assignments.
+    pub assignment_interval_ms: i32,
+}
+
 /// What a streams group may have of its own; by default `group.streams.*` of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamsSettings {
@@ -34,6 +45,7 @@ pub struct StreamsSettings {
 pub struct GroupSettings {
     pub consumer: ConsumerSettings,
     pub streams: StreamsSettings,
+    pub share: ShareSettings,
 }
 
 /// `group.consumer.migration.policy`: whether groups may go from one protocol to the other while they have members.
@@ -78,6 +90,10 @@ pub struct Config {
     /// `group.consumer.regex.refresh.interval.ms`, milliseconds.
     pub consumer_regex_refresh_interval_ms: i32,
     pub consumer_migration: Migration,
+    /// Of share groups that have no settings of their own.
+    pub share: ShareSettings,
+    /// `group.share.max.size`, members a group; at least 1.
+    pub share_max_size: usize,
     /// Of streams groups that have no settings of their own.
     pub streams: StreamsSettings,
     /// `group.streams.max.size`, members a group; at least 1.
@@ -111,6 +127,12 @@ impl Default for Config {
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
             consumer_regex_refresh_interval_ms: 600_000,
             consumer_migration: Migration { upgrade: true, downgrade: true },
+            share: ShareSettings {
+                session_timeout_ms: 45_000,
+                heartbeat_interval_ms: 5_000,
+                assignment_interval_ms: 1_000,
+            },
+            share_max_size: 200,
             streams: StreamsSettings {
                 session_timeout_ms: 45_000,
                 heartbeat_interval_ms: 5_000,

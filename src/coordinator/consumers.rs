@@ -58,7 +58,7 @@ impl GroupCoordinator {
         let described = self.groups.get_key_value(group_id).and_then(|(id, group)| {
             group.look(id, |group| match group {
                 Group::Consumer(group) => Some(group.describe(&self.topics, default)),
-                Group::Classic(_) | Group::Streams(_) => None,
+                Group::Classic(_) | Group::Share(_) | Group::Streams(_) => None,
             })
         });
         match described {
@@ -79,13 +79,17 @@ impl GroupCoordinator {
         match self.groups.get(group_id) {
             Some(Group::Consumer(group)) => group.check_fetch(member_id, member_epoch),
             Some(Group::Streams(group)) => group.check_fetch(member_id, member_epoch),
-            Some(Group::Classic(_)) | None => Ok(()),
+            Some(Group::Classic(_) | Group::Share(_)) | None => Ok(()),
         }
     }
 }
 
 fn not_found(id: &str) -> ConsumerRefused {
     ConsumerRefused { error: Error::GroupIdNotFound, message: format!("Consumer group {id} not found.") }
+}
+
+fn not_a_consumer_group(id: &str) -> ConsumerRefused {
+    ConsumerRefused { error: Error::GroupIdNotFound, message: format!("Group {id} is not a consumer group.") }
 }
 
 /// Sees to it that there is a consumer group if somebody joins it.
@@ -106,10 +110,7 @@ fn ready_group(
             groups.insert(id.clone(), Group::Consumer(group));
             Ok(())
         }
-        Some(_) => Err(ConsumerRefused {
-            error: Error::GroupIdNotFound,
-            message: format!("Group {id} is not a consumer group."),
-        }),
+        Some(_) => Err(not_a_consumer_group(id)),
         None if joins => {
             groups.insert(id.clone(), Group::Consumer(ConsumerGroup::new(id.clone(), None)));
             Ok(())

@@ -5,7 +5,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 1 | format version, 1 |
-//! | 1 | kind of group: 0 classic, 1 consumer, 3 streams |
+//! | 1 | kind of group: 0 classic, 1 consumer, 2 share, 3 streams |
 
 use std::sync::Arc;
 
@@ -17,12 +17,14 @@ use super::consumer::ConsumerGroup;
 use super::context::Context;
 use super::error::Error;
 use super::offsets::CommittedOffset;
+use super::share::ShareGroup;
 use super::stored::{BadBytes, Reader, Writer};
 use super::streams::StreamsGroup;
 
 const VERSION: u8 = 1;
 pub(super) const CLASSIC: u8 = 0;
 pub(super) const CONSUMER: u8 = 1;
+pub(super) const SHARE: u8 = 2;
 pub(super) const STREAMS: u8 = 3;
 
 /// What may be shown of a group.
@@ -45,6 +47,7 @@ pub(super) fn begin(kind: u8) -> Writer {
 pub(super) enum Group {
     Classic(ClassicGroup),
     Consumer(ConsumerGroup),
+    Share(ShareGroup),
     Streams(StreamsGroup),
 }
 
@@ -65,6 +68,7 @@ impl Group {
         match reader.u8("the kind of group")? {
             CLASSIC => ClassicGroup::read(id, reader).map(Group::Classic),
             CONSUMER => ConsumerGroup::read(id, bytes, reader).map(Group::Consumer),
+            SHARE => ShareGroup::read(id, bytes, reader).map(Group::Share),
             STREAMS => StreamsGroup::read(id, bytes, reader).map(Group::Streams),
             kind => Err(reader.unknown("the kind of group", kind)),
         }
@@ -74,6 +78,7 @@ impl Group {
         match self {
             Group::Classic(_) => GroupType::Classic,
             Group::Consumer(_) => GroupType::Consumer,
+            Group::Share(_) => GroupType::Share,
             Group::Streams(_) => GroupType::Streams,
         }
     }
@@ -82,6 +87,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.state_name(),
             Group::Consumer(group) => group.state_name(),
+            Group::Share(group) => group.state_name(),
             Group::Streams(group) => group.state_name(),
         }
     }
@@ -90,6 +96,7 @@ impl Group {
         let protocol_type = match self {
             Group::Classic(group) => group.protocol_type(),
             Group::Consumer(_) => "consumer",
+            Group::Share(_) => "share",
             Group::Streams(_) => "streams",
         };
         ListedGroup {
@@ -104,7 +111,7 @@ impl Group {
     pub fn describe(&self) -> Option<DescribedGroup> {
         match self {
             Group::Classic(group) => Some(group.describe()),
-            Group::Consumer(_) | Group::Streams(_) => None,
+            Group::Consumer(_) | Group::Share(_) | Group::Streams(_) => None,
         }
     }
 
@@ -113,6 +120,7 @@ impl Group {
         let shown = match self {
             Group::Classic(_) => Shown::AsItIs,
             Group::Consumer(group) => group.shown(),
+            Group::Share(group) => group.shown(),
             Group::Streams(group) => group.shown(),
         };
         match shown {
@@ -125,6 +133,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.restored(context),
             Group::Consumer(group) => group.restored(context),
+            Group::Share(group) => group.restored(context),
             Group::Streams(group) => group.restored(context),
         }
     }
@@ -133,6 +142,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_blank(),
             Group::Consumer(group) => group.is_blank(),
+            Group::Share(group) => group.is_blank(),
             Group::Streams(group) => group.is_blank(),
         }
     }
@@ -141,6 +151,8 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_abandoned(),
             Group::Consumer(group) => group.is_empty(),
+            // What it has acknowledged is kept until somebody deletes it, as Kafka does.
+            Group::Share(_) => false,
             Group::Streams(group) => group.is_empty(),
         }
     }
@@ -149,6 +161,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_subscribed_to(topic),
             Group::Consumer(group) => group.is_subscribed_to(topic),
+            Group::Share(group) => group.is_subscribed_to(topic),
             Group::Streams(group) => group.is_subscribed_to(topic),
         }
     }
@@ -157,6 +170,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.expiry_base_ms(offset),
             Group::Consumer(_) | Group::Streams(_) => Some(offset.commit_timestamp_ms),
+            Group::Share(_) => None,
         }
     }
 
@@ -164,6 +178,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.may_delete(),
             Group::Consumer(group) => group.may_delete(),
+            Group::Share(group) => group.may_delete(),
             Group::Streams(group) => group.may_delete(),
         }
     }
@@ -172,6 +187,8 @@ impl Group {
         match self {
             Group::Classic(group) => group.may_delete_offsets(),
             Group::Consumer(group) => group.may_delete_offsets(),
+            // Not those that consumers commit.
+            Group::Share(_) => Err(Error::GroupIdNotFound),
             Group::Streams(group) => group.may_delete_offsets(),
         }
     }
@@ -181,6 +198,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.die(),
             Group::Consumer(group) => group.die(),
+            Group::Share(group) => group.die(),
             Group::Streams(group) => group.die(),
         }
     }
@@ -190,6 +208,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.revive(),
             Group::Consumer(group) => group.revive(),
+            Group::Share(group) => group.revive(),
             Group::Streams(group) => group.revive(),
         }
     }
@@ -198,6 +217,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.is_dead(),
             Group::Consumer(group) => group.is_dead(),
+            Group::Share(group) => group.is_dead(),
             Group::Streams(group) => group.is_dead(),
         }
     }
@@ -206,6 +226,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.cancel_timers(context),
             Group::Consumer(group) => group.cancel_timers(context),
+            Group::Share(group) => group.cancel_timers(context),
             Group::Streams(group) => group.cancel_timers(context),
         }
     }
@@ -215,6 +236,7 @@ impl Group {
         match self {
             Group::Classic(group) => group.refuse_waiting(context, error),
             Group::Consumer(group) => group.refuse_waiting(context, error),
+            Group::Share(group) => group.refuse_waiting(context, error),
             Group::Streams(group) => group.refuse_waiting(context, error),
         }
     }

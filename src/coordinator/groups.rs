@@ -149,7 +149,7 @@ impl GroupCoordinator {
                 None
             }
             Some(Group::Consumer(group)) => group.join(&mut context, token, request),
-            Some(Group::Streams(group)) => {
+            Some(group @ (Group::Share(_) | Group::Streams(_))) => {
                 let error = match group.is_dead() {
                     true => Refusal::CoordinatorNotAvailable,
                     false => Refusal::InconsistentGroupProtocol,
@@ -189,7 +189,7 @@ impl GroupCoordinator {
         match groups.get_mut(request.group_id.as_str()) {
             Some(Group::Classic(group)) => group.heartbeat(&mut context, request),
             Some(Group::Consumer(group)) => group.classic_heartbeat(&mut context, request),
-            Some(Group::Streams(_)) | None => Err(Refusal::UnknownMemberId),
+            Some(Group::Share(_) | Group::Streams(_)) | None => Err(Refusal::UnknownMemberId),
         }
     }
 
@@ -245,6 +245,10 @@ impl GroupCoordinator {
             let next = match (groups.get_mut(&id), timer) {
                 (Some(Group::Consumer(group)), timer) => group.expired(&mut context, &timer),
                 (Some(Group::Classic(group)), timer) => {
+                    group.expired(&mut context, &timer);
+                    None
+                }
+                (Some(Group::Share(group)), timer) => {
                     group.expired(&mut context, &timer);
                     None
                 }
@@ -323,6 +327,7 @@ impl GroupCoordinator {
             Purpose::Whole { version } => {
                 let before = match groups.get_mut(id) {
                     Some(Group::Consumer(group)) => group.written(&mut context, version, stored),
+                    Some(Group::Share(group)) => group.written(&mut context, version, stored),
                     Some(Group::Streams(group)) => group.written(&mut context, version, stored),
                     Some(Group::Classic(_)) | None => None,
                 };
@@ -425,6 +430,7 @@ impl GroupCoordinator {
         match self.groups.get(group) {
             Some(Group::Classic(group)) => group.describe().members.iter().any(|known| known.member_id == member),
             Some(Group::Consumer(group)) => group.has_member(member),
+            Some(Group::Share(group)) => group.has_member(member),
             Some(Group::Streams(group)) => group.has_member(member),
             None => false,
         }
@@ -437,6 +443,7 @@ impl GroupCoordinator {
             match group {
                 Group::Classic(group) => group.check_counts(),
                 Group::Consumer(group) => group.check(),
+                Group::Share(group) => group.check(),
                 Group::Streams(group) => group.check(),
             }
         }

@@ -1,6 +1,6 @@
 //! What of a group is on the disk, what is on its way there, and who waits for it.
 //!
-//! A consumer group or a streams group changes in memory at once and is then written whole; whatever changes while a write is under way goes
+//! A group that the coordinator assigns partitions in changes in memory at once and is then written whole; whatever changes while a write is under way goes
 //! into the next one. An answer is given when the state that it was made from is durable. When a write fails, everybody
 //! who waits is refused, and the group goes back to what is durable, as after a restart: nobody has been told of
 //! anything else.
@@ -70,10 +70,11 @@ impl Ledger {
         !self.is_durable() && self.writing.is_none()
     }
 
-    /// Writes the group as it is now; [`is_due`](Self::is_due) says when.
-    pub fn write(&mut self, context: &mut Context, group: &Arc<str>, bytes: Bytes) {
+    /// Writes the group as it is now, `bytes`, together with `changes` of what is its own; [`is_due`](Self::is_due) says when.
+    pub fn write(&mut self, context: &mut Context, group: &Arc<str>, mut changes: Vec<Change>, bytes: Bytes) {
         self.writing = Some((self.version, bytes.clone()));
-        context.persist(group, vec![Change::PutGroup(bytes)], Purpose::Whole { version: self.version });
+        changes.push(Change::PutGroup(bytes));
+        context.persist(group, changes, Purpose::Whole { version: self.version });
     }
 
     /// Another kind of group takes the place of this one, which is `bytes` now. Answers whether something is stored of it.

@@ -33,6 +33,8 @@ mod groups;
 mod ledger;
 mod offsets;
 mod pending;
+mod share;
+mod shares;
 mod stored;
 mod streams;
 mod streams_groups;
@@ -47,12 +49,16 @@ mod writes;
 mod tests;
 
 pub use api::*;
-pub use config::{Config, ConsumerSettings, GroupSettings, Migration, StreamsSettings};
+pub use config::{Config, ConsumerSettings, GroupSettings, Migration, ShareSettings, StreamsSettings};
 pub use consumer::Assignor;
 pub use error::Error;
 pub use groups::{GroupCoordinator, RestoreError};
 pub use offsets::CommittedOffset;
 pub use pending::{PendingOffset, PendingOffsetKey};
+pub use share::partition::{
+    AckRefused, Acknowledgement, Acquire, Acquired, LogBatch, RecordLimits, SharePartition, SharePartitionKey, Stretch,
+    Summary,
+};
 pub use stored::BadBytes;
 pub use streams::{
     DescribedStreamsGroup, DescribedStreamsMember, Endpoint, EndpointPartitions, InternalTopic, StreamsHeartbeat,

@@ -1,8 +1,12 @@
 //! Reading and writing the stored forms of groups and offsets: big-endian numbers, and strings and bytes with their length
-//! in front. Every length is checked against what is left before anything is taken.
+//! in front; partitions by topic are a count, and for each topic 16 bytes of its id, a count and four bytes for each partition.
+//! Every length is checked against what is left before anything is taken.
 
 use bytes::Bytes;
 use thiserror::Error;
+
+use super::topics::Partitions;
+use crate::protocol::Uuid;
 
 /// Stored bytes that do not say what they should. Positions count from the start of the stored value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -80,6 +84,17 @@ impl<'a> Reader<'a> {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err(BadBytes::NotText { what, position: self.position }),
         }
+    }
+
+    pub fn partitions(&mut self) -> Result<Partitions, BadBytes> {
+        let mut all = Partitions::new();
+        for _ in 0..self.length("the number of topics")? {
+            let topic = Uuid(self.array("a topic id")?);
+            for _ in 0..self.length("the number of partitions")? {
+                all.entry(topic).or_default().insert(self.i32("a partition")?);
+            }
+        }
+        Ok(all)
     }
 
     /// A flag byte, and the value if it is 1.
@@ -177,6 +192,15 @@ impl Writer {
 
     pub fn string(&mut self, value: &str) {
         self.bytes(value.as_bytes());
+    }
+
+    pub fn partitions(&mut self, all: &Partitions) {
+        self.length(all.len());
+        for (topic, partitions) in all {
+            self.raw(&topic.0);
+            self.length(partitions.len());
+            partitions.iter().for_each(|partition| self.i32(*partition));
+        }
     }
 
     pub fn finish(self) -> Bytes {

@@ -41,7 +41,7 @@ impl GroupCoordinator {
         let described = self.groups.get_key_value(group_id).and_then(|(id, group)| {
             group.look(id, |group| match group {
                 Group::Streams(group) => Some(group.describe(&self.topics)),
-                Group::Classic(_) | Group::Consumer(_) => None,
+                _ => None,
             })
         });
         match described {

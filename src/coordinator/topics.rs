@@ -1,9 +1,12 @@
 //! What the coordinator knows of topics: plain data that it is handed whenever it changes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::protocol::Uuid;
+
+/// Partitions by topic; no empty sets.
+pub(super) type Partitions = BTreeMap<Uuid, BTreeSet<i32>>;
 
 /// A topic, as far as groups are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -83,6 +83,7 @@ impl GroupCoordinator {
                 group.check_transactional_commit(request, &self.topics).map_err(as_generation)
             }
             Some(Group::Streams(group)) => group.check_transactional_commit(request).map_err(as_generation),
+            Some(Group::Share(_)) => Err(Error::IllegalGeneration),
             None if request.generation_id < 0 => Ok(()),
             None => Err(Error::IllegalGeneration),
         }

@@ -49,7 +49,9 @@ pub async fn serve(
     limits: Limits,
     stopping: watch::Receiver<bool>,
 ) {
-    if let Err(error) = run(&broker, &client, &socket, limits, stopping).await {
+    let ended = run(&broker, &client, &socket, limits, stopping).await;
+    broker.disconnected(&client);
+    if let Err(error) = ended {
         match error {
             ConnectionError::Frame(FrameError::TooLarge(..) | FrameError::TooSmall(_)) => {
                 tracing::warn!(client = %client.peer, "closing the connection: {error}");

@@ -112,6 +112,11 @@ impl BrokerConfig {
         Ok(BrokerConfig { node_id: 0, at_start, cluster, node, values })
     }
 
+    /// Whether the broker was started with a value for this key.
+    pub fn is_set_at_start(&self, name: &str) -> bool {
+        self.at_start.contains_key(name)
+    }
+
     /// The number by which clients know this broker. It cannot change while the broker runs.
     pub fn node_id(&self) -> i32 {
         self.node_id

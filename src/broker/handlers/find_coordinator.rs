@@ -1,30 +1,34 @@
-//! FindCoordinator: of groups and transactions it is always this node. The first one who asks brings about the topic in which
-//! Kafka keeps what this coordinator knows, and by which clients tell that there is one.
+//! FindCoordinator: of groups, transactions and share partitions it is always this node. The first one who asks brings about
+//! the topic in which Kafka keeps what this coordinator knows, and by which clients tell that there is one.
 //!
-//! - v1 asks for one of two kinds of coordinator; v4 asks for many keys at once; v6 adds share groups (KIP-932).
+//! - v1 asks for one of two kinds of coordinator; v4 asks for many keys at once; v6 adds share partitions (KIP-932), whose keys
+//!   are `group:topic id:partition`.
 
 use std::sync::Arc;
 
 use crate::broker::Broker;
 use crate::broker::dispatch::{Context, Handler, serial};
-use crate::protocol::ErrorCode;
 use crate::protocol::messages::find_coordinator::{Coordinator, FindCoordinatorRequest, FindCoordinatorResponse};
+use crate::protocol::{ErrorCode, Uuid};
 use crate::storage::internal_topics;
 
 pub(super) const HANDLER: Handler = serial!(FindCoordinatorRequest, handle);
 
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
+const SHARE: i8 = 2;
 
 async fn handle(broker: Arc<Broker>, context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
     let (host, port) = broker.advertised(&context.client);
     let error = match request.key_type {
         GROUP | TRANSACTION => ErrorCode::None,
+        SHARE if context.version >= 6 => ErrorCode::None,
         _ => ErrorCode::InvalidRequest,
     };
     match request.key_type {
         GROUP => broker.ensure_internal_topic(internal_topics::OFFSETS).await,
         TRANSACTION => broker.ensure_internal_topic(internal_topics::TRANSACTIONS).await,
+        SHARE => broker.ensure_internal_topic(internal_topics::SHARE_STATE).await,
         _ => {}
     }
     let (node_id, host, port) = match error {
@@ -44,16 +48,26 @@ async fn handle(broker: Arc<Broker>, context: Context, request: FindCoordinatorR
             ..Default::default()
         };
     }
-    let coordinator = |key: String| Coordinator {
-        key,
-        node_id,
-        host: host.clone(),
-        port,
-        error_code: error.code(),
-        ..Default::default()
+    let coordinator = |key: String| match request.key_type == SHARE && !is_share_partition(&key) {
+        true => Coordinator {
+            key,
+            node_id: -1,
+            port: -1,
+            error_code: ErrorCode::InvalidRequest.code(),
+            ..Default::default()
+        },
+        false => Coordinator { key, node_id, host: host.clone(), port, error_code: error.code(), ..Default::default() },
     };
     FindCoordinatorResponse {
         coordinators: request.coordinator_keys.into_iter().map(coordinator).collect(),
         ..Default::default()
     }
+}
+
+/// Whether the key is that of a share partition.
+fn is_share_partition(key: &str) -> bool {
+    let mut parts = key.rsplitn(3, ':');
+    let partition = parts.next().is_some_and(|partition| partition.parse::<i32>().is_ok());
+    let topic = parts.next().is_some_and(|topic| topic.parse::<Uuid>().is_ok());
+    partition && topic && parts.next().is_some_and(|group| !group.is_empty())
 }

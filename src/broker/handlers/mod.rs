@@ -8,6 +8,7 @@ mod alter_client_quotas;
 mod alter_configs;
 mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
+mod alter_share_group_offsets;
 mod alter_user_scram_credentials;
 pub(super) mod api_versions;
 mod config_changes;
@@ -18,6 +19,7 @@ mod create_topics;
 mod delegation_tokens;
 mod delete_groups;
 mod delete_records;
+mod delete_share_group_offsets;
 mod delete_topics;
 mod describe_client_quotas;
 mod describe_cluster;
@@ -26,6 +28,7 @@ mod describe_groups;
 mod describe_log_dirs;
 mod describe_producers;
 mod describe_quorum;
+mod describe_share_group_offsets;
 mod describe_topic_partitions;
 mod describe_transactions;
 mod describe_user_scram_credentials;
@@ -51,6 +54,10 @@ mod offset_for_leader_epoch;
 mod produce;
 mod quorum_changes;
 mod sasl;
+mod share_acknowledge;
+mod share_fetch;
+mod share_group_describe;
+mod share_group_heartbeat;
 mod streams_group_describe;
 mod streams_group_heartbeat;
 mod sync_group;
@@ -71,6 +78,7 @@ pub(super) static ALL: &[Handler] = &[
     alter_configs::HANDLER,
     alter_partition_reassignments::HANDLER,
     alter_replica_log_dirs::HANDLER,
+    alter_share_group_offsets::HANDLER,
     alter_user_scram_credentials::HANDLER,
     api_versions::HANDLER,
     consumer_group_describe::HANDLER,
@@ -83,6 +91,7 @@ pub(super) static ALL: &[Handler] = &[
     delegation_tokens::RENEW,
     delete_groups::HANDLER,
     delete_records::HANDLER,
+    delete_share_group_offsets::HANDLER,
     delete_topics::HANDLER,
     describe_client_quotas::HANDLER,
     describe_cluster::HANDLER,
@@ -91,6 +100,7 @@ pub(super) static ALL: &[Handler] = &[
     describe_log_dirs::HANDLER,
     describe_producers::HANDLER,
     describe_quorum::HANDLER,
+    describe_share_group_offsets::HANDLER,
     describe_topic_partitions::HANDLER,
     describe_transactions::HANDLER,
     describe_user_scram_credentials::HANDLER,
@@ -119,6 +129,10 @@ pub(super) static ALL: &[Handler] = &[
     quorum_changes::UNREGISTER,
     sasl::AUTHENTICATE,
     sasl::HANDSHAKE,
+    share_acknowledge::HANDLER,
+    share_fetch::HANDLER,
+    share_group_describe::HANDLER,
+    share_group_heartbeat::HANDLER,
     streams_group_describe::HANDLER,
     streams_group_heartbeat::HANDLER,
     sync_group::HANDLER,

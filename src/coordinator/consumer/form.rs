@@ -36,10 +36,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ClassicMember, ConsumerGroup, Member, MemberState, Owned, Partitions};
+use super::{ClassicMember, ConsumerGroup, Member, MemberState, Owned};
 use crate::coordinator::api::Protocol;
 use crate::coordinator::group;
 use crate::coordinator::stored::{BadBytes, Reader, Writer};
+use crate::coordinator::topics::Partitions;
 use crate::protocol::Uuid;
 
 impl ConsumerGroup {
@@ -54,14 +55,7 @@ impl ConsumerGroup {
             writer.string(id);
             write_member(&mut writer, member);
             let target = self.target.get(id).unwrap_or(&nothing);
-            writer.length(target.len());
-            for (topic, partitions) in target {
-                writer.raw(&topic.0);
-                writer.length(partitions.len());
-                for partition in partitions {
-                    writer.i32(*partition);
-                }
-            }
+            writer.partitions(target);
         }
         writer.finish()
     }
@@ -75,13 +69,7 @@ impl ConsumerGroup {
         for _ in 0..reader.length("the number of members")? {
             let id: Arc<str> = reader.string("a member id")?.into();
             let member = read_member(&mut reader)?;
-            let mut target = Partitions::new();
-            for _ in 0..reader.length("the number of topics")? {
-                let topic = Uuid(reader.array("a topic id")?);
-                for _ in 0..reader.length("the number of partitions")? {
-                    target.entry(topic).or_default().insert(reader.i32("a partition")?);
-                }
-            }
+            let target = reader.partitions()?;
             let mut owned = HashSet::new();
             let twice = member.owned().any(|place| group.owners.contains_key(&place) || !owned.insert(place));
             if twice || group.members.contains_key(&id) {

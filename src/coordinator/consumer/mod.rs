@@ -37,15 +37,12 @@ use super::error::Error;
 use super::group::Group;
 use super::ledger::Ledger;
 use super::timers::Timer;
-use super::topics::Topics;
+use super::topics::{Partitions, Topics};
 use crate::protocol::Uuid;
 use patterns::Patterns;
 
 pub use assignors::Assignor;
 pub(super) use heartbeat::check_request;
-
-/// Partitions by topic; no empty sets.
-type Partitions = BTreeMap<Uuid, BTreeSet<i32>>;
 
 /// Partitions by topic, each with the epoch in which the member got it; no empty maps.
 type Owned = BTreeMap<Uuid, BTreeMap<i32, i32>>;
@@ -287,7 +284,7 @@ impl ConsumerGroup {
     fn settle(&mut self, context: &mut Context) {
         if !self.dead && self.ledger.is_due() {
             let bytes = self.to_bytes();
-            self.ledger.write(context, &self.id, bytes);
+            self.ledger.write(context, &self.id, Vec::new(), bytes);
         }
     }
 

@@ -313,7 +313,7 @@ impl StreamsGroup {
     fn settle(&mut self, context: &mut Context) {
         if !self.dead && self.ledger.is_due() {
             let bytes = self.to_bytes();
-            self.ledger.write(context, &self.id, bytes);
+            self.ledger.write(context, &self.id, Vec::new(), bytes);
         }
     }
 

@@ -231,7 +231,8 @@ fn targets_are_made_no_faster_than_the_interval() {
     // A group's own settings come before the broker's.
     let settings =
         ConsumerSettings { session_timeout_ms: 50_000, heartbeat_interval_ms: 7_000, assignment_interval_ms: 0 };
-    let settings = GroupSettings { consumer: settings, streams: Config::default().streams };
+    let Config { share, streams, .. } = Config::default();
+    let settings = GroupSettings { consumer: settings, share, streams };
     h.coordinator.set_group_settings([("g".into(), settings)].into());
     let token = h.beat(entering("c"));
     let answer = h.beaten(token).unwrap();

@@ -9,6 +9,7 @@ mod migration;
 mod offsets;
 mod restart;
 mod rounds;
+mod share;
 mod statics;
 mod streams;
 mod streams_history;
@@ -64,6 +65,7 @@ pub struct Disk {
     pub groups: BTreeMap<String, Bytes>,
     pub offsets: BTreeMap<Place, Bytes>,
     pub pending: BTreeMap<Vec<u8>, Bytes>,
+    pub shares: BTreeMap<Vec<u8>, Bytes>,
 }
 
 impl Disk {
@@ -88,6 +90,14 @@ impl Disk {
                 }
                 Change::RemovePendingOffset { producer_id, topic, partition } => {
                     self.pending.remove(&pending_key(write, *producer_id, topic, *partition).to_bytes());
+                }
+                Change::PutSharePartition { topic, partition, value } => {
+                    let key = SharePartitionKey::new(write.group.clone(), *topic, *partition);
+                    self.shares.insert(key.to_bytes(), value.clone());
+                }
+                Change::RemoveSharePartition { topic, partition } => {
+                    let key = SharePartitionKey::new(write.group.clone(), *topic, *partition);
+                    self.shares.remove(&key.to_bytes());
                 }
             }
         }

@@ -309,7 +309,8 @@ fn standbys_are_kept_in_other_processes() {
     let told = h.hears(having("a", 3, kept)).tasks.unwrap();
     assert_eq!(told.active, tasks(&[("0", &[0, 1]), ("1", &[0, 1])]));
     // Another number of standbys is a reason for a new target.
-    let mut settings = GroupSettings { consumer: Config::default().consumer, streams: at_once().streams };
+    let Config { consumer, share, .. } = Config::default();
+    let mut settings = GroupSettings { consumer, share, streams: at_once().streams };
     settings.streams.num_standby_replicas = 0;
     h.hears(starting("b", counting()));
     let before = h.coordinator.describe_streams("g").unwrap().epoch;

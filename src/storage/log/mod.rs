@@ -26,6 +26,7 @@
 //! 4. `flush.state`, and the small locks inside segments (an index may be read under its own), hints and watchers.
 
 mod append;
+mod batches;
 mod check;
 mod config;
 mod epochs;
@@ -57,6 +58,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 pub use append::Appended;
+pub use batches::{BatchInRange, batches_in};
 pub use check::Damage;
 pub use config::LogConfig;
 pub use error::{AppendError, CloseError, FileError, Offline, OpenError, ReadError, SyncError, TruncateError};
@@ -66,7 +68,7 @@ pub use producers::{EndMarker, InTransaction, ProducerInfo, Standing};
 pub use read::{Isolation, ReadResult};
 pub use sync::Unflushed;
 pub use timestamps::TimestampedOffset;
-pub use watch::{Waker, WatchGuard};
+pub use watch::{Waker, WatchGuard, Watchers};
 
 pub(in crate::storage) use check::Checker;
 pub(in crate::storage) use epochs::LeaderEpochs;
@@ -78,7 +80,8 @@ pub(in crate::storage) use rewrite::{NewSegment, Rewritable, RewriteError, last_
 pub(in crate::storage) use scan::{BatchAt, LONG_WALK, Walker};
 pub(in crate::storage) use segment::Segment;
 pub(in crate::storage) use snapshot::{
-    ENTRY as SNAPSHOT_ENTRY, HEADER as SNAPSHOT_HEADER, SnapshotEntry, VERSION as SNAPSHOT_VERSION, scan as scan_snapshot,
+    ENTRY as SNAPSHOT_ENTRY, HEADER as SNAPSHOT_HEADER, SnapshotEntry, VERSION as SNAPSHOT_VERSION,
+    scan as scan_snapshot,
 };
 
 use crate::storage::Done;
@@ -86,7 +89,6 @@ use crate::sys::Env;
 use append::Writer;
 use read::Hints;
 use sync::Flush;
-use watch::Watchers;
 
 /// The log of one partition. Shared between threads; see the module for its promises and its locks.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Being told when a log grew.
+//! Being told when something happened: a log grew.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,17 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// What is called when a log grew. It is called on the appender's thread and must not block.
+/// What is called when a log grew, or whatever else is watched. It is called on the thread of whoever did it (an appender's)
+/// and must not block.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
+/// Those who watch. Shared between threads.
 #[derive(Default)]
-pub(super) struct Watchers {
+pub struct Watchers {
     /// So that an append which nobody waits for takes no lock.
     count: AtomicUsize,
     list: Mutex<(u64, Vec<(u64, Waker)>)>,
 }
 
 impl Watchers {
+    /// Has `waker` called from now on, until the guard is dropped.
     pub fn add(self: &Arc<Self>, waker: Waker) -> WatchGuard {
         let mut list = self.list.lock();
         list.0 += 1;

@@ -250,11 +250,15 @@ fn path_of(dir: &Path, target: Target) -> PathBuf {
 /// What is wrong with a segment that was read as far as it can be.
 fn damage_of(reading: &mut Reading, error: Option<&io::Error>) -> Vec<(Damage, Kind)> {
     let kind = |damage: &Damage| if damage.served { Kind::Checksum } else { Kind::Frame };
-    let mut damage: Vec<(Damage, Kind)> =
-        reading.check.take_damage().into_iter().map(|damage| {
+    let mut damage: Vec<(Damage, Kind)> = reading
+        .check
+        .take_damage()
+        .into_iter()
+        .map(|damage| {
             let kind = kind(&damage);
             (damage, kind)
-        }).collect();
+        })
+        .collect();
     let (position, len) = (reading.check.size(), reading.check.len());
     if error.is_some() || position < len {
         let rest = Damage {

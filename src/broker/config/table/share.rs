@@ -65,8 +65,9 @@ pub(super) const TABLE: &[Def] = &[
         .says("The codec of the topic of share states."),
     short("share.coordinator.state.topic.min.isr").is("2").at_least(1).high().idle(CATALOG)
         .says("How many replicas of the topic of share states must have a record."),
-    int("share.coordinator.state.topic.num.partitions").is("50").at_least(1).high().idle(CATALOG)
-        .says("How many partitions the topic of share states has."),
+    int("share.coordinator.state.topic.num.partitions").is("50").at_least(1).high()
+        .says("Where it is set, doze makes the topic __share_group_state with so many partitions and writes share states \
+            there too, beside its catalog; otherwise there is no such topic."),
     int("share.coordinator.state.topic.prune.interval.ms").is("300000").at_least(1).low().internal().idle(CATALOG)
         .says("How often the topic of share states is pruned."),
     short("share.coordinator.state.topic.replication.factor").is("3").at_least(1).high().idle(CATALOG)
