@@ -1,5 +1,6 @@
 //! The topics in which Apache Kafka keeps what its coordinators know. Clients expect them to be there, so doze has topics of
-//! these names; what they would hold is in the catalog, and nothing is ever written to them.
+//! these names; what they would hold is in the catalog, and nothing is ever read from them. Nothing is written to the first two;
+//! the third is only there for those who ask for it (the broker keeps a journal of share groups there).
 //!
 //! So their partitions have no directory: they are in the catalog alone and cost nothing, neither on the disk nor at a
 //! start. A partition gets its directory when its log is opened because somebody reads it, and then is as empty as before.

@@ -23,6 +23,7 @@ fn settings() -> Settings {
         ("log.dirs", "/data"),
         ("offsets.topic.num.partitions", "1"),
         ("group.consumer.assignment.interval.ms", "0"),
+        ("group.share.assignment.interval.ms", "0"),
         ("group.streams.assignment.interval.ms", "0"),
         ("group.streams.initial.rebalance.delay.ms", "0"),
     ];

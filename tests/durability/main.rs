@@ -11,6 +11,7 @@ mod model;
 mod order;
 mod regressions;
 mod requests;
+mod share_groups;
 mod streams_groups;
 mod sweep;
 mod transactions;

@@ -22,6 +22,7 @@ mod producer;
 mod quotas;
 mod rot;
 mod serve;
+mod share_groups;
 mod strace;
 mod streams_groups;
 mod transactions;

@@ -28,7 +28,6 @@ async fn handle(broker: Arc<Broker>, context: Context, request: FindCoordinatorR
     match request.key_type {
         GROUP => broker.ensure_internal_topic(internal_topics::OFFSETS).await,
         TRANSACTION => broker.ensure_internal_topic(internal_topics::TRANSACTIONS).await,
-        SHARE => broker.ensure_internal_topic(internal_topics::SHARE_STATE).await,
         _ => {}
     }
     let (node_id, host, port) = match error {

@@ -31,10 +31,9 @@ use crate::broker::transactions::partition_of_name;
 use crate::coordinator::{SharePartition, SharePartitionKey, Stretch};
 use crate::protocol::Uuid;
 use crate::record::{BatchBuilder, BatchOptions, CheckedBatch};
+use crate::storage::internal_topics::SHARE_STATE as TOPIC;
 use crate::storage::store::Store;
 use crate::sys::Env;
-
-const TOPIC: &str = "__share_group_state";
 
 /// Makes the topic where the configs ask for it and it is not there.
 pub(super) fn make_topic(env: &Env, store: &Store, config: &BrokerConfig) {

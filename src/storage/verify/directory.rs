@@ -8,6 +8,7 @@ use super::partition::Facts;
 use super::report::{Level, Unchecked};
 use crate::protocol::Uuid;
 use crate::storage::catalog::{Catalog, ConfigMap, ResourceType, Topic};
+use crate::storage::internal_topics::is_internal;
 use crate::storage::names::{self, LeftoverDir, PartitionFile};
 use crate::storage::offline::{CatalogState, Checkpoint, DataDir, Held, Origin, PartitionFolder, Stop};
 
@@ -161,7 +162,8 @@ impl<'a> Directory<'a> {
         let topics = catalog.topics();
         let there: HashSet<(&str, i32)> =
             dir.partitions().iter().map(|folder| (folder.topic.as_str(), folder.partition)).collect();
-        for topic in topics.iter() {
+        // A partition of Kafka's own topics has a folder once somebody has read it, and no records.
+        for topic in topics.iter().filter(|topic| !is_internal(&topic.name)) {
             for partition in (0..topic.partitions).filter(|partition| is_wanted(&topic.name, *partition)) {
                 if !there.contains(&(&*topic.name, partition)) {
                     let lost = (Consequence::Lost, Repair::Recover);
