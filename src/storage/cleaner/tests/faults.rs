@@ -27,7 +27,8 @@ fn open(sim: &SimEnv, clean: bool) -> Arc<PartitionLog> {
     open_with(sim, clean, log_config())
 }
 
-/// A disk with a log that was cleaned twice and has more to be cleaned, with tombstones and markers whose time is over.
+/// A disk with a log that was cleaned twice and has more to be cleaned, with tombstones and markers whose time is over. All
+/// that was appended is older than now.
 struct Scene {
     fs: SimFileSystem,
     now_ms: i64,
@@ -54,6 +55,7 @@ fn scene(seed: u64) -> Scene {
     }
     work(&mut model, 40);
     log.close().unwrap();
+    sim.clock.advance(Duration::from_millis(1));
     Scene { fs: sim.fs.clone(), now_ms: sim.env().clock.now_ms(), model }
 }
 
@@ -86,8 +88,21 @@ fn clean_and_check(sim: &SimEnv, log: &Arc<PartitionLog>, scene: &mut Scene, con
     let log = open(sim, true);
     scene.model.check(&log, cleaned_to(&log), scene.now_ms, context);
     scene.model.check_committed(&log, context);
+    check_ages(sim, scene.now_ms, context);
     let left: Vec<_> = sim.fs.image().into_keys().filter(|path| is_staged(path)).collect();
     assert_eq!(left, [""; 0].map(std::path::PathBuf::from), "{context}");
+}
+
+/// No sealed segment is younger than what was appended to it.
+fn check_ages(sim: &SimEnv, now_ms: i64, context: &str) {
+    let mut logs: Vec<_> =
+        sim.fs.image().into_keys().filter(|path| path.extension().is_some_and(|suffix| suffix == "log")).collect();
+    logs.sort();
+    logs.pop();
+    for path in logs {
+        let age = sim.fs.metadata(&path).unwrap().modified_ms;
+        assert!(age < now_ms, "{context}: {} is as if it had been written just now", path.display());
+    }
 }
 
 fn is_staged(path: &Path) -> bool {
