@@ -14,11 +14,11 @@ use doze::storage::store::{
 };
 use doze::sys::sim::{START_MS, SimEnv, SimFileSystem};
 
-use crate::model::{Before, Known, LogModel, Model, Sent, TopicState};
+use crate::model::{Before, Keyed, Known, LogModel, Model, Policy, Sent, TopicState};
 
 pub struct Life<'a> {
     pub sim: SimEnv,
-    pub store: Store,
+    pub store: Arc<Store>,
     pub model: &'a mut Model,
 }
 
@@ -29,14 +29,39 @@ fn store_config() -> StoreConfig {
         log_config: Arc::new(|configs: &ConfigMap| LogConfig {
             segment_bytes: configs.get("segment.bytes").map_or(1 << 20, |bytes| bytes.parse().unwrap()),
             index_interval_bytes: 200,
+            retention_ms: configs.get("retention.ms").map_or(-1, |ms| ms.parse().unwrap()),
+            retention_bytes: configs.get("retention.bytes").map_or(-1, |bytes| bytes.parse().unwrap()),
+            compact: policy_of(configs) == Policy::Compact,
+            delete: policy_of(configs) != Policy::Compact,
+            min_cleanable_dirty_ratio: 0.0,
+            delete_retention_ms: 0,
             ..LogConfig::default()
         }),
+    }
+}
+
+fn policy_of(configs: &ConfigMap) -> Policy {
+    match configs.get("cleanup.policy").map(String::as_str) {
+        Some("compact") => Policy::Compact,
+        _ if configs.contains_key("retention.bytes") => Policy::Retain,
+        _ => Policy::Keep,
     }
 }
 
 /// Whether the outcome of a failed change is open.
 fn is_open(error: &CatalogError) -> bool {
     matches!(error, CatalogError::Poisoned { .. })
+}
+
+/// A batch of these records.
+pub fn sent(records: Vec<Keyed>, number: u64, options: BatchOptions) -> Sent {
+    let mut builder = BatchBuilder::new(options).unwrap();
+    for (key, value) in &records {
+        builder.append(START_MS + number as i64, Some(key), value.as_deref(), &[]).unwrap();
+    }
+    let bytes: Bytes = builder.finish(None).unwrap();
+    let tail = bytes.slice(17..);
+    Sent { batch: CheckedBatch::of_own(bytes).unwrap(), records, tail }
 }
 
 impl<'a> Life<'a> {
@@ -47,24 +72,24 @@ impl<'a> Life<'a> {
         for log in model.logs.values_mut().filter(|log| log.restarted != Some(Before::AnyLost)) {
             log.restarted = Some(before);
         }
-        let store = Store::open(sim.env(), store_config())?;
+        let store = Arc::new(Store::open(sim.env(), store_config())?);
         let mut life = Life { sim, store, model };
         life.look();
         Ok(life)
     }
 
     /// The machine has failed, or is made to: errors are to be expected, and say nothing.
-    fn is_troubled(&self) -> bool {
+    pub fn is_troubled(&self) -> bool {
         self.sim.fs.total_injected() > 0 || self.sim.fs.has_stopped()
     }
 
     /// An error where nothing fails is one of doze.
-    fn expect_trouble(&self, error: &dyn std::fmt::Display, doing: &str) {
+    pub fn expect_trouble(&self, error: &dyn std::fmt::Display, doing: &str) {
         assert!(self.is_troubled(), "{doing}: {error}");
     }
 
     /// The log of a partition, which was looked at since the start. `None` if that is not possible now.
-    fn log(&mut self, topic: &str, partition: i32) -> Option<(Uuid, Arc<PartitionLog>)> {
+    pub fn log(&mut self, topic: &str, partition: i32) -> Option<(Uuid, Arc<PartitionLog>)> {
         let id = self.model.topic(topic)?.id;
         match self.store.partition(id, partition) {
             Ok(log) => {
@@ -78,7 +103,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn model_log(&mut self, id: Uuid, partition: i32) -> &mut LogModel {
+    pub fn model_log(&mut self, id: Uuid, partition: i32) -> &mut LogModel {
         self.model.logs.get_mut(&(id, partition)).expect("it was made with its topic")
     }
 
@@ -118,10 +143,17 @@ impl<'a> Life<'a> {
         let model = self.model.logs.get_mut(&(id, partition)).expect("it was made with its topic");
         let restarted = model.restarted;
         let offsets = log.offsets();
-        if restarted.is_some() {
+        if model.policy == Policy::Retain {
+            // It may go on at any sweep, and never back.
+            assert!(offsets.start >= *model.start.sure(), "{what}: it starts at {}", offsets.start);
+            model.start.acknowledge(offsets.start);
+        } else if restarted.is_some() {
             model.start.found(offsets.start, &format!("{what}: log start"));
         } else if model.start.is_sure() {
             assert_eq!(offsets.start, *model.start.sure(), "{what}: log start");
+        }
+        if model.policy == Policy::Compact {
+            return self.look_at_compacted(&what, id, partition, log);
         }
         let mut found = BTreeMap::new();
         let mut next = offsets.start;
@@ -205,7 +237,7 @@ impl<'a> Life<'a> {
         let state = TopicState { id: Uuid(id), partitions, configs: configs.clone() };
         let result = self.store.create_topic(name, state.id, partitions, configs);
         for partition in 0..partitions {
-            self.model.logs.entry((state.id, partition)).or_default();
+            self.model.logs.entry((state.id, partition)).or_default().policy = policy_of(&state.configs);
         }
         let open = matches!(&result, Err(CreateTopicError::Catalog(error)) if is_open(error));
         self.change_topic(name, Some(state), result.map(|_| ()), open);
@@ -280,14 +312,15 @@ impl<'a> Life<'a> {
             },
             None => BatchOptions::default(),
         };
-        let mut builder = BatchBuilder::new(options).unwrap();
-        for i in 0..records {
-            let value = vec![number as u8; 30 + (number as usize * 7 + i) % 60];
-            builder.append(START_MS + number as i64, Some(&number.to_be_bytes()), Some(&value), &[]).unwrap();
-        }
-        let bytes: Bytes = builder.finish(None).unwrap();
-        let tail = bytes.slice(17..);
-        Sent { batch: CheckedBatch::of_own(bytes).unwrap(), tail }
+        let value = |i| vec![number as u8; 30 + (number as usize * 7 + i) % 60];
+        let key = |i| vec![(number as usize + i) as u8 % 4];
+        sent((0..records).map(|i| (key(i), Some(value(i)))).collect(), number, options)
+    }
+
+    /// The number of the next batch.
+    pub fn next_number(&mut self) -> u64 {
+        self.model.batches += 1;
+        self.model.batches
     }
 
     /// Appends without waiting for a flush, as at acks=1.
@@ -297,12 +330,15 @@ impl<'a> Life<'a> {
         self.append_to(id, partition, &log, sent);
     }
 
-    fn append_to(&mut self, id: Uuid, partition: i32, log: &PartitionLog, sent: Sent) -> Option<i64> {
+    pub fn append_to(&mut self, id: Uuid, partition: i32, log: &PartitionLog, sent: Sent) -> Option<i64> {
         let before = log.offsets().end;
         match log.append(sent.batch.clone(), 0) {
             Ok(appended) if appended.duplicate => Some(appended.first_offset),
             Ok(appended) => {
                 self.model_log(id, partition).took(appended.first_offset, appended.last_offset, sent);
+                if self.model.acknowledges_early {
+                    self.model_log(id, partition).flushed();
+                }
                 Some(appended.first_offset)
             }
             Err(error) => {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod broker;
+mod compacted;
 mod consumer_groups;
 mod faults;
 mod life;

@@ -64,10 +64,25 @@ pub struct TopicState {
     pub configs: BTreeMap<String, String>,
 }
 
+/// What may happen to a log besides appends and DeleteRecords.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Policy {
+    #[default]
+    Keep,
+    /// Old segments go.
+    Retain,
+    /// The latest record of each key stays.
+    Compact,
+}
+
+/// A record's key, and its value, which a tombstone has none of.
+pub type Keyed = (Vec<u8>, Option<Vec<u8>>);
+
 /// A batch that a producer sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub batch: CheckedBatch,
+    pub records: Vec<Keyed>,
     /// Its bytes from the checksum on, which nothing may change.
     pub tail: Bytes,
 }
@@ -79,10 +94,13 @@ pub struct Entry {
     pub last_offset: i64,
     /// A flush that covers it was acknowledged.
     pub sure: bool,
+    /// Its transaction was aborted.
+    pub aborted: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct LogModel {
+    pub policy: Policy,
     /// By first offset.
     pub entries: BTreeMap<i64, Entry>,
     pub start: Known<i64>,
@@ -101,7 +119,7 @@ impl LogModel {
     pub fn took(&mut self, first_offset: i64, last_offset: i64, sent: Sent) {
         assert_eq!(first_offset, self.end, "an append goes where the log ends, and what was refused left nothing");
         self.end = last_offset + 1;
-        self.entries.insert(first_offset, Entry { sent, last_offset, sure: false });
+        self.entries.insert(first_offset, Entry { sent, last_offset, sure: false, aborted: false });
     }
 
     /// A flush was acknowledged: all that was there before it is on the medium.
@@ -125,6 +143,8 @@ pub struct Model {
     /// Makes each batch unlike any other.
     pub batches: u64,
     pub topics_made: u64,
+    /// A mistake that has to be found: what was appended is acknowledged before it is flushed.
+    pub acknowledges_early: bool,
     /// What was acknowledged, for the count.
     pub acknowledged: u64,
 }
