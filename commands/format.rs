@@ -34,9 +34,28 @@ pub fn timestamp(ms: i64) -> String {
     let (days, of_day) = (ms.div_euclid(DAY), ms.rem_euclid(DAY));
     let (year, month, day) = civil(days);
     let (hours, minutes, seconds) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
-    let sign = if year < 0 { "-" } else { "" };
-    let year = year.unsigned_abs();
-    format!("{sign}{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", of_day % 1000)
+    if !(0..=9999).contains(&year) {
+        let sign = if year < 0 { "-" } else { "" };
+        let year = year.unsigned_abs();
+        return format!(
+            "{sign}{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z",
+            of_day % 1000
+        );
+    }
+    // By hand, since there may be millions.
+    let mut text = String::with_capacity(24);
+    let mut put = |number: i64, digits: u32, after: char| {
+        (0..digits).rev().for_each(|place| text.push((b'0' + (number / 10_i64.pow(place) % 10) as u8) as char));
+        text.push(after);
+    };
+    put(year, 4, '-');
+    put(month, 2, '-');
+    put(day, 2, 'T');
+    put(hours, 2, ':');
+    put(minutes, 2, ':');
+    put(seconds, 2, '.');
+    put(of_day % 1000, 3, 'Z');
+    text
 }
 
 /// The date of a day counted from 1970-01-01, in the Gregorian calendar. Counts in eras of 400 years from a 1st of March, so

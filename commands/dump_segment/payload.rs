@@ -55,7 +55,7 @@ pub fn as_fields(out: &mut impl Write, name: &str, bytes: Option<&[u8]>, payload
     if payload == Payload::Text
         && let Ok(text) = std::str::from_utf8(bytes)
     {
-        return Ok(serde_json::to_writer(out, text)?);
+        return json_string(out, text);
     }
     // What is no text, or no JSON, is told from what is.
     write!(out, "null,\"{name}_base64\":")?;
@@ -86,21 +86,85 @@ fn one_line(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 /// Writes text in quotes as it would stand in a program: control characters, quotes, backslashes and bytes that are no UTF-8
 /// are escaped.
 pub fn quoted(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    // The second byte of a control character of two bytes says whether it is one.
     out.write_all(b"\"")?;
-    for chunk in bytes.utf8_chunks() {
-        let mut rest = chunk.valid();
-        while let Some(at) = rest.find(|c: char| c.is_control() || c == '"' || c == '\\') {
-            out.write_all(&rest.as_bytes()[..at])?;
-            let c = rest[at..].chars().next().expect("one was found here");
-            write!(out, "{}", c.escape_default())?;
-            rest = &rest[at + c.len_utf8()..];
-        }
-        out.write_all(rest.as_bytes())?;
-        for byte in chunk.invalid() {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        // Nearly always all of it is text, and that is found out faster than where the chunks end.
+        let (text, invalid) = match std::str::from_utf8(rest) {
+            Ok(text) => (text, &[][..]),
+            Err(_) => rest.utf8_chunks().next().map_or(("", rest), |chunk| (chunk.valid(), chunk.invalid())),
+        };
+        rest = &rest[text.len() + invalid.len()..];
+        escaped(out, text.as_bytes(), [b'"', b'\\', 0x7f, 0xc2], |line, at| {
+            let byte = text.as_bytes()[at];
+            if matches!(byte, b'"' | b'\\') {
+                line.extend_from_slice(&[b'\\', byte]);
+                return 1;
+            }
+            let c = text[at..].chars().next().expect("a character starts here");
+            match c {
+                c if c.is_control() => line.extend(c.escape_default().map(|c| c as u8)),
+                _ => line.extend_from_slice(&text.as_bytes()[at..at + c.len_utf8()]),
+            }
+            c.len_utf8()
+        })?;
+        for byte in invalid {
             write!(out, "\\x{byte:02x}")?;
         }
     }
     out.write_all(b"\"")
+}
+
+/// Writes text as a JSON string.
+fn json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
+    in_quotes(out, |out| {
+        escaped(out, text.as_bytes(), [b'"', b'\\'], |line, at| {
+            match text.as_bytes()[at] {
+                b'"' => line.extend_from_slice(b"\\\""),
+                b'\\' => line.extend_from_slice(b"\\\\"),
+                b'\n' => line.extend_from_slice(b"\\n"),
+                b'\r' => line.extend_from_slice(b"\\r"),
+                b'\t' => line.extend_from_slice(b"\\t"),
+                byte => line.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            }
+            1
+        })
+    })
+}
+
+/// Writes text of which control bytes and those in `special` are replaced. Most bytes are neither, so they are looked at sixteen
+/// at a time and copied many at a time. `replace` is told where one is that is, and answers how many bytes it has dealt with.
+fn escaped<const N: usize>(
+    out: &mut impl Write,
+    text: &[u8],
+    special: [u8; N],
+    replace: impl Fn(&mut Vec<u8>, usize) -> usize,
+) -> io::Result<()> {
+    let mut line = Vec::with_capacity((text.len() + text.len() / 8 + 16).min(2 * PIECE));
+    let mut at = 0;
+    while at < text.len() {
+        let plain = plain_run(&text[at..], special).min(PIECE);
+        line.extend_from_slice(&text[at..at + plain]);
+        at += plain;
+        if at < text.len() && plain < PIECE {
+            at += replace(&mut line, at);
+        }
+        if line.len() >= PIECE {
+            out.write_all(&line)?;
+            line.clear();
+        }
+    }
+    out.write_all(&line)
+}
+
+/// How many bytes from the start are neither control bytes nor in `special`.
+fn plain_run<const N: usize>(text: &[u8], special: [u8; N]) -> usize {
+    // Without a jump out of it, so that a compiler makes a few wide instructions of a block.
+    let is_found = |byte: u8| special.iter().fold(byte < b' ', |found, special| found | (byte == *special));
+    let is_plain = |block: &&[u8; 16]| block.iter().fold(0, |found, byte| found | u8::from(is_found(*byte))) == 0;
+    let plain = 16 * text.as_chunks::<16>().0.iter().take_while(is_plain).count();
+    text[plain..].iter().position(|byte| is_found(*byte)).map_or(text.len(), |rest| plain + rest)
 }
 
 fn hex(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
@@ -174,6 +238,17 @@ mod tests {
         ] {
             assert_eq!(fields(bytes, payload), shown);
         }
+        let all: String = (0..0x300).filter_map(char::from_u32).collect();
+        for at in 0..40 {
+            let text = format!("{}{all}", "x".repeat(at));
+            let shown = fields(Some(text.as_bytes()), Payload::Text);
+            let shown: serde_json::Value = serde_json::from_str(shown.strip_prefix(",\"v\":").unwrap()).unwrap();
+            assert_eq!(shown, text.as_str());
+        }
+        for c in ['\u{7f}', '\u{80}', '\u{9f}', '\u{1}'] {
+            assert_eq!(text(c.to_string().as_bytes(), Payload::Text), format!("\"{}\"", c.escape_default()));
+        }
+        assert_eq!(text("\u{a0}é".as_bytes(), Payload::Text), "\"\u{a0}é\"");
         for len in [0, 1, PIECE - 1, PIECE, PIECE + 1] {
             assert_eq!(text(&vec![b'a'; len], Payload::Base64).len(), len.div_ceil(3) * 4);
             assert_eq!(text(&vec![0xab; len], Payload::Hex), "ab".repeat(len));

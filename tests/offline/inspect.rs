@@ -344,7 +344,7 @@ fn files_that_may_not_be_read() {
     use std::os::unix::fs::PermissionsExt;
     let stopped = filled().stop();
     let path = stopped.segments("demo", 0)[0].clone();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(&path).is_ok() {
         eprintln!("SKIPPED files that may not be read: this user may read everything");
         return;
