@@ -29,6 +29,8 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('compact', 'compact', [CompletionResultType]::ParameterValue, 'Clean compacted topics by hand, and give back unused space')
             [CompletionResult]::new('recover', 'recover', [CompletionResultType]::ParameterValue, 'Repair a stopped data directory, keeping what is removed')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check a stopped data directory, and say what is damaged')
+            [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Show what is in a data directory that no broker is running on')
+            [CompletionResult]::new('dump-segment', 'dump-segment', [CompletionResultType]::ParameterValue, 'Show what stands in segment files, past any damage')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
             break
         }
@@ -44,6 +46,8 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('--retention-ms', '--retention-ms', [CompletionResultType]::ParameterName, 'Delete segments whose newest record is older than this many milliseconds; -1 deletes none. Kafka''s log.retention.ms [default: -1]')
             [CompletionResult]::new('--auto-create-topics', '--auto-create-topics', [CompletionResultType]::ParameterName, 'Whether a topic is created when a client asks for one that does not exist. Kafka''s auto.create.topics.enable [default: true]')
             [CompletionResult]::new('--default-partitions', '--default-partitions', [CompletionResultType]::ParameterName, 'How many partitions a topic gets when its creator does not say. Kafka''s num.partitions [default: 1]')
+            [CompletionResult]::new('--scrub-rate', '--scrub-rate', [CompletionResultType]::ParameterName, 'How many bytes of sealed segments are read again in a second, in the background, to find what has rotted on the disk; 0 turns that off [default: 4194304]')
+            [CompletionResult]::new('--scrub-interval', '--scrub-interval', [CompletionResultType]::ParameterName, 'How long after the start of one such pass over all sealed segments the next begins, as 7d, 12h or 30m, at least 1s [default: 7d]')
             [CompletionResult]::new('--override', '--override', [CompletionResultType]::ParameterName, 'Set a broker config under Kafka''s name. Can be given several times; of two for the same key the later counts. DOZE_OVERRIDE holds several, separated by semicolons')
             [CompletionResult]::new('--log-level', '--log-level', [CompletionResultType]::ParameterName, 'How much is logged: off, error, warn, info, debug or trace [default: info]')
             [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'How the log and the ready line are written: text or json, one object a line [default: text]')
@@ -86,6 +90,30 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many segments are read at once [default: one a core]')
             [CompletionResult]::new('--quick', '--quick', [CompletionResultType]::ParameterName, 'Only names, sizes, the first and last batches, the ends of indexes, and the catalog: what takes no time')
             [CompletionResult]::new('--deep', '--deep', [CompletionResultType]::ParameterName, 'Also every record through its codec: counts, offsets, timestamps, lengths, and keys where the topic is compacted')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'doze;inspect' {
+            [CompletionResult]::new('--meta-db', '--meta-db', [CompletionResultType]::ParameterName, 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory')
+            [CompletionResult]::new('--count', '--count', [CompletionResultType]::ParameterName, 'Read the header of every batch, so that numbers of batches and records are exact')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'doze;dump-segment' {
+            [CompletionResult]::new('--from-offset', '--from-offset', [CompletionResultType]::ParameterName, 'The first offset to show')
+            [CompletionResult]::new('--to-offset', '--to-offset', [CompletionResultType]::ParameterName, 'The last offset to show')
+            [CompletionResult]::new('--from-time', '--from-time', [CompletionResultType]::ParameterName, 'The earliest timestamp to show: milliseconds since the Unix epoch, or a date and time in UTC as in 2026-11-30T02:06:00.000Z, of which the end may be left out')
+            [CompletionResult]::new('--to-time', '--to-time', [CompletionResultType]::ParameterName, 'The latest timestamp to show')
+            [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'How keys are shown')
+            [CompletionResult]::new('--value', '--value', [CompletionResultType]::ParameterName, 'How values are shown, those of headers too')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Stop after this many entries: records with --records, else batches or whatever else the file has')
+            [CompletionResult]::new('--records', '--records', [CompletionResultType]::ParameterName, 'The records of each batch as well, not only its header')
+            [CompletionResult]::new('--damaged', '--damaged', [CompletionResultType]::ParameterName, 'Also the records of batches whose checksum is wrong, as far as they can be read')
+            [CompletionResult]::new('--all-files', '--all-files', [CompletionResultType]::ParameterName, 'Of a folder every file that can be decoded, not only the logs that count')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

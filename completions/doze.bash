@@ -22,6 +22,12 @@ _doze() {
             doze,completions)
                 cmd="doze__subcmd__completions"
                 ;;
+            doze,dump-segment)
+                cmd="doze__subcmd__dump__subcmd__segment"
+                ;;
+            doze,inspect)
+                cmd="doze__subcmd__inspect"
+                ;;
             doze,recover)
                 cmd="doze__subcmd__recover"
                 ;;
@@ -38,7 +44,7 @@ _doze() {
 
     case "${cmd}" in
         doze)
-            opts="-h -V --help --version serve compact recover verify completions"
+            opts="-h -V --help --version serve compact recover verify inspect dump-segment completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -98,6 +104,77 @@ _doze() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        doze__subcmd__dump__subcmd__segment)
+            opts="-h --records --damaged --all-files --from-offset --to-offset --from-time --to-time --key --value --limit --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from-offset)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-offset)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from-time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -W "text json hex base64 length none" -- "${cur}"))
+                    return 0
+                    ;;
+                --value)
+                    COMPREPLY=($(compgen -W "text json hex base64 length none" -- "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        doze__subcmd__inspect)
+            opts="-h --meta-db --count --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --meta-db)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         doze__subcmd__recover)
             opts="-y -h --meta-db --dry-run --yes --accept-loss --to --jobs --override --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -143,7 +220,7 @@ _doze() {
             return 0
             ;;
         doze__subcmd__serve)
-            opts="-h --listen --advertise --data-dir --meta-db --segment-bytes --index-interval-bytes --fsync-interval --retention-bytes --retention-ms --auto-create-topics --default-partitions --override --log-level --log-format --config --print-config --help"
+            opts="-h --listen --advertise --data-dir --meta-db --segment-bytes --index-interval-bytes --fsync-interval --retention-bytes --retention-ms --auto-create-topics --default-partitions --scrub-rate --scrub-interval --override --log-level --log-format --config --print-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -204,6 +281,14 @@ _doze() {
                     return 0
                     ;;
                 --default-partitions)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scrub-rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scrub-interval)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -26,6 +26,8 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand compact 'Clean compacted topics by hand, and give back unused space'
             cand recover 'Repair a stopped data directory, keeping what is removed'
             cand verify 'Check a stopped data directory, and say what is damaged'
+            cand inspect 'Show what is in a data directory that no broker is running on'
+            cand dump-segment 'Show what stands in segment files, past any damage'
             cand completions 'Print the completion script of a shell'
         }
         &'doze;serve'= {
@@ -40,6 +42,8 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand --retention-ms 'Delete segments whose newest record is older than this many milliseconds; -1 deletes none. Kafka''s log.retention.ms [default: -1]'
             cand --auto-create-topics 'Whether a topic is created when a client asks for one that does not exist. Kafka''s auto.create.topics.enable [default: true]'
             cand --default-partitions 'How many partitions a topic gets when its creator does not say. Kafka''s num.partitions [default: 1]'
+            cand --scrub-rate 'How many bytes of sealed segments are read again in a second, in the background, to find what has rotted on the disk; 0 turns that off [default: 4194304]'
+            cand --scrub-interval 'How long after the start of one such pass over all sealed segments the next begins, as 7d, 12h or 30m, at least 1s [default: 7d]'
             cand --override 'Set a broker config under Kafka''s name. Can be given several times; of two for the same key the later counts. DOZE_OVERRIDE holds several, separated by semicolons'
             cand --log-level 'How much is logged: off, error, warn, info, debug or trace [default: info]'
             cand --log-format 'How the log and the ready line are written: text or json, one object a line [default: text]'
@@ -79,6 +83,28 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand --jobs 'How many segments are read at once [default: one a core]'
             cand --quick 'Only names, sizes, the first and last batches, the ends of indexes, and the catalog: what takes no time'
             cand --deep 'Also every record through its codec: counts, offsets, timestamps, lengths, and keys where the topic is compacted'
+            cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'doze;inspect'= {
+            cand --meta-db 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory'
+            cand --count 'Read the header of every batch, so that numbers of batches and records are exact'
+            cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'doze;dump-segment'= {
+            cand --from-offset 'The first offset to show'
+            cand --to-offset 'The last offset to show'
+            cand --from-time 'The earliest timestamp to show: milliseconds since the Unix epoch, or a date and time in UTC as in 2026-11-30T02:06:00.000Z, of which the end may be left out'
+            cand --to-time 'The latest timestamp to show'
+            cand --key 'How keys are shown'
+            cand --value 'How values are shown, those of headers too'
+            cand --limit 'Stop after this many entries: records with --records, else batches or whatever else the file has'
+            cand --records 'The records of each batch as well, not only its header'
+            cand --damaged 'Also the records of batches whose checksum is wrong, as far as they can be read'
+            cand --all-files 'Of a folder every file that can be decoded, not only the logs that count'
             cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'

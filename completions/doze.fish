@@ -30,6 +30,8 @@ complete -c doze -n "__fish_doze_needs_command" -f -a "serve" -d 'Run the broker
 complete -c doze -n "__fish_doze_needs_command" -f -a "compact" -d 'Clean compacted topics by hand, and give back unused space'
 complete -c doze -n "__fish_doze_needs_command" -f -a "recover" -d 'Repair a stopped data directory, keeping what is removed'
 complete -c doze -n "__fish_doze_needs_command" -f -a "verify" -d 'Check a stopped data directory, and say what is damaged'
+complete -c doze -n "__fish_doze_needs_command" -f -a "inspect" -d 'Show what is in a data directory that no broker is running on'
+complete -c doze -n "__fish_doze_needs_command" -f -a "dump-segment" -d 'Show what stands in segment files, past any damage'
 complete -c doze -n "__fish_doze_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c doze -n "__fish_doze_using_subcommand serve" -l listen -d 'The address to listen on. Port 0 picks a free one. Kafka\'s listeners [default: 127.0.0.1:9092]' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l advertise -d 'The address that clients are told to connect to. Kafka\'s advertised.listeners [default: the one that each client connected to]' -r
@@ -42,6 +44,8 @@ complete -c doze -n "__fish_doze_using_subcommand serve" -l retention-bytes -d '
 complete -c doze -n "__fish_doze_using_subcommand serve" -l retention-ms -d 'Delete segments whose newest record is older than this many milliseconds; -1 deletes none. Kafka\'s log.retention.ms [default: -1]' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l auto-create-topics -d 'Whether a topic is created when a client asks for one that does not exist. Kafka\'s auto.create.topics.enable [default: true]' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l default-partitions -d 'How many partitions a topic gets when its creator does not say. Kafka\'s num.partitions [default: 1]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l scrub-rate -d 'How many bytes of sealed segments are read again in a second, in the background, to find what has rotted on the disk; 0 turns that off [default: 4194304]' -r
+complete -c doze -n "__fish_doze_using_subcommand serve" -l scrub-interval -d 'How long after the start of one such pass over all sealed segments the next begins, as 7d, 12h or 30m, at least 1s [default: 7d]' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l override -d 'Set a broker config under Kafka\'s name. Can be given several times; of two for the same key the later counts. DOZE_OVERRIDE holds several, separated by semicolons' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l log-level -d 'How much is logged: off, error, warn, info, debug or trace [default: info]' -r
 complete -c doze -n "__fish_doze_using_subcommand serve" -l log-format -d 'How the log and the ready line are written: text or json, one object a line [default: text]' -r
@@ -72,4 +76,30 @@ complete -c doze -n "__fish_doze_using_subcommand verify" -l quick -d 'Only name
 complete -c doze -n "__fish_doze_using_subcommand verify" -l deep -d 'Also every record through its codec: counts, offsets, timestamps, lengths, and keys where the topic is compacted'
 complete -c doze -n "__fish_doze_using_subcommand verify" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
 complete -c doze -n "__fish_doze_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_using_subcommand inspect" -l meta-db -d 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory' -r -F
+complete -c doze -n "__fish_doze_using_subcommand inspect" -l count -d 'Read the header of every batch, so that numbers of batches and records are exact'
+complete -c doze -n "__fish_doze_using_subcommand inspect" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
+complete -c doze -n "__fish_doze_using_subcommand inspect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l from-offset -d 'The first offset to show' -r
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l to-offset -d 'The last offset to show' -r
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l from-time -d 'The earliest timestamp to show: milliseconds since the Unix epoch, or a date and time in UTC as in 2026-11-30T02:06:00.000Z, of which the end may be left out' -r
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l to-time -d 'The latest timestamp to show' -r
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l key -d 'How keys are shown' -r -f -a "text\t'As text. Bytes that are no UTF-8 are escaped, and with --json the whole is given as base64 in a field of its own'
+json\t'As the JSON that it is; where it is none, as text'
+hex\t'Two digits a byte'
+base64\t'Base64, with padding'
+length\t'The number of bytes alone'
+none\t'Not at all'"
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l value -d 'How values are shown, those of headers too' -r -f -a "text\t'As text. Bytes that are no UTF-8 are escaped, and with --json the whole is given as base64 in a field of its own'
+json\t'As the JSON that it is; where it is none, as text'
+hex\t'Two digits a byte'
+base64\t'Base64, with padding'
+length\t'The number of bytes alone'
+none\t'Not at all'"
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l limit -d 'Stop after this many entries: records with --records, else batches or whatever else the file has' -r
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l records -d 'The records of each batch as well, not only its header'
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l damaged -d 'Also the records of batches whose checksum is wrong, as far as they can be read'
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l all-files -d 'Of a folder every file that can be decoded, not only the logs that count'
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c doze -n "__fish_doze_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'

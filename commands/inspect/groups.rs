@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doze::coordinator::{Config, GroupCoordinator, Now, TopicMetadata};
+use doze::coordinator::{Config, GroupCoordinator, Now, SharePartition, SharePartitionKey, TopicMetadata};
 use doze::storage::catalog::{Catalog, CatalogError, CommittedOffset};
 use doze::sys::Env;
 
@@ -24,6 +24,21 @@ pub struct GroupView {
     /// `None`: of a kind that does not tell.
     pub members: Option<usize>,
     pub offsets: Vec<OffsetView>,
+    /// Of a share group: what has become of the records of its partitions.
+    pub shares: Vec<ShareView>,
+}
+
+/// How far a share group is with a partition.
+#[derive(Debug)]
+pub struct ShareView {
+    pub topic: String,
+    pub partition: i32,
+    /// All records before it are done with.
+    pub start_offset: i64,
+    /// How many from there on are done with as well.
+    pub done: i64,
+    /// Records up to the high watermark that are not. `None` where the partition is not there.
+    pub lag: Option<i64>,
 }
 
 /// What a group committed for a partition.
@@ -39,7 +54,8 @@ pub struct OffsetView {
 impl GroupView {
     /// Over all partitions that are there. `None` if none is.
     pub fn lag(&self) -> Option<i64> {
-        self.offsets.iter().filter_map(|offset| offset.lag).reduce(|a, b| a + b)
+        let lags = self.offsets.iter().map(|offset| offset.lag).chain(self.shares.iter().map(|share| share.lag));
+        lags.flatten().reduce(|a, b| a + b)
     }
 }
 
@@ -77,6 +93,7 @@ fn gather(
             .map(|topic| TopicMetadata { name: topic.name.clone(), id: topic.id, partitions: topic.partitions })
             .collect(),
     );
+    let mut shares = shares(catalog, scope, ends, unreadable)?;
     let mut ids: BTreeSet<String> = catalog.groups_with_offsets()?.into_iter().collect();
     let mut broken = BTreeSet::new();
     for (id, bytes) in catalog.groups()? {
@@ -98,7 +115,8 @@ fn gather(
                 OffsetView { topic, partition, committed, lag }
             })
             .collect();
-        if *scope != Scope::All && offsets.is_empty() {
+        let shares = shares.remove(&id).unwrap_or_default();
+        if *scope != Scope::All && offsets.is_empty() && shares.is_empty() {
             continue;
         }
         let found = listed.iter().find(|group| group.group_id == id && !broken.contains(&id));
@@ -112,6 +130,7 @@ fn gather(
                 None => (!broken.contains(&id)).then_some(0),
             },
             offsets,
+            shares,
             id,
         });
     }
@@ -121,5 +140,44 @@ fn gather(
 /// How many members a group stored.
 fn members(coordinator: &GroupCoordinator, id: &str) -> Option<usize> {
     let classic = coordinator.describe(id).map(|group| group.members.len());
-    classic.or_else(|| coordinator.describe_consumer(id).ok().map(|group| group.members.len()))
+    classic
+        .or_else(|| coordinator.describe_consumer(id).ok().map(|group| group.members.len()))
+        .or_else(|| coordinator.describe_share(id).ok().map(|group| group.members.len()))
+        .or_else(|| coordinator.describe_streams(id).ok().map(|group| group.members.len()))
+}
+
+/// How far share groups are with the partitions in `scope`, by group. Partitions of topics that are gone are left out.
+fn shares(
+    catalog: &Catalog,
+    scope: &Scope,
+    ends: &BTreeMap<(String, i32), i64>,
+    unreadable: &mut Vec<String>,
+) -> Result<BTreeMap<String, Vec<ShareView>>, CatalogError> {
+    let topics = catalog.topics();
+    let mut shares: BTreeMap<String, Vec<ShareView>> = BTreeMap::new();
+    for (key, value) in catalog.states(SharePartitionKey::SPACE)? {
+        let stored = SharePartitionKey::from_bytes(&key).and_then(|key| Ok((key, SharePartition::summary(&value)?)));
+        let (key, summary) = match stored {
+            Ok(stored) => stored,
+            Err(error) => {
+                unreadable.push(format!("a partition of a share group: {error}"));
+                continue;
+            }
+        };
+        let Some(topic) = topics.by_id(key.topic).filter(|topic| scope.takes(&topic.name, key.partition)) else {
+            continue;
+        };
+        let end = ends.get(&(topic.name.to_string(), key.partition));
+        shares.entry(key.group.to_string()).or_default().push(ShareView {
+            topic: topic.name.to_string(),
+            partition: key.partition,
+            start_offset: summary.start_offset,
+            done: summary.done,
+            lag: end.map(|end| (end - summary.start_offset - summary.done).max(0)),
+        });
+    }
+    for shares in shares.values_mut() {
+        shares.sort_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
+    }
+    Ok(shares)
 }

@@ -5,9 +5,10 @@ use doze::storage::catalog::ConfigMap;
 use doze::storage::inspect::{Content, PartitionSummary, SegmentSummary};
 use doze::storage::names::LeftoverDir;
 use doze::storage::offline::{CatalogState, DataDir, Held, Origin, Stop};
+use doze::storage::scrub::Finding;
 use serde_json::{Value, json};
 
-use super::groups::{GroupView, OffsetView};
+use super::groups::{GroupView, OffsetView, ShareView};
 use super::model::{Scope, TopicView, View};
 use super::transactions::TransactionView;
 use crate::exit::Failure;
@@ -36,9 +37,15 @@ pub fn print(out: &mut Output, view: &View<'_>, scope: &Scope) -> Result<(), Fai
         for offset in &group.offsets {
             out.object(&committed_offset(group, offset))?;
         }
+        for share in &group.shares {
+            out.object(&share_partition(group, share))?;
+        }
     }
     for transaction in &view.transactions {
         out.object(&transactional_id(transaction))?;
+    }
+    for finding in view.scrub.iter().flat_map(|scrub| &scrub.findings) {
+        out.object(&scrub_finding(finding))?;
     }
     if *scope == Scope::All {
         for leftover in view.dir.leftovers() {
@@ -85,6 +92,7 @@ pub fn cluster_id(dir: &DataDir) -> Option<&str> {
 
 fn directory(view: &View<'_>) -> Object {
     let dir = view.dir;
+    let scrub = view.scrub.as_ref();
     let (state, reason) = catalog_state(dir);
     let (stop, unchecked) = match dir.stop() {
         Stop::Clean { unchecked } => {
@@ -113,6 +121,33 @@ fn directory(view: &View<'_>) -> Object {
         "segments": view.topics.iter().map(TopicView::segments).sum::<usize>(),
         "log_bytes": view.topics.iter().map(TopicView::log_bytes).sum::<u64>(),
         "disk_bytes": view.topics.iter().map(TopicView::disk_bytes).sum::<u64>(),
+        "scrub_started_ms": scrub.and_then(|scrub| scrub.started_ms),
+        "scrub_finished_ms": scrub.and_then(|scrub| scrub.finished_ms),
+        "scrub_at": scrub.and_then(|scrub| scrub.at.as_ref()).map(|at| json!({
+            "topic": at.topic,
+            "partition": at.partition,
+            "segment": at.segment,
+            "position": at.position,
+            "offset": at.offset,
+        })),
+        "scrub_damaged": scrub.map(|scrub| scrub.findings.len() as u64 + scrub.more),
+    }
+}
+
+fn scrub_finding(finding: &Finding) -> Object {
+    let damage = &finding.damage;
+    object! {
+        "type": "scrub_finding",
+        "topic": finding.topic,
+        "topic_id": finding.topic_id.to_string(),
+        "partition": finding.partition,
+        "segment": damage.segment,
+        "position": damage.position,
+        "bytes": damage.bytes,
+        "first_offset": damage.offsets.0,
+        "next_offset": damage.offsets.1,
+        "kind": finding.kind.name(),
+        "found_ms": finding.found_ms,
     }
 }
 
@@ -294,6 +329,18 @@ fn committed_offset(group: &GroupView, offset: &OffsetView) -> Object {
         "commit_timestamp_ms": committed.commit_timestamp_ms,
         "expire_timestamp_ms": committed.expire_timestamp_ms,
         "lag": offset.lag,
+    }
+}
+
+fn share_partition(group: &GroupView, share: &ShareView) -> Object {
+    object! {
+        "type": "share_partition",
+        "group": group.id,
+        "topic": share.topic,
+        "partition": share.partition,
+        "start_offset": share.start_offset,
+        "done": share.done,
+        "lag": share.lag,
     }
 }
 

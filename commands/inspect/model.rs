@@ -6,7 +6,9 @@ use std::sync::Arc;
 use doze::protocol::Uuid;
 use doze::storage::catalog::{ConfigMap, ResourceType};
 use doze::storage::inspect::{Content, Depth, PartitionSummary};
+use doze::storage::internal_topics::is_internal;
 use doze::storage::offline::{DataDir, Origin, PartitionFolder};
+use doze::storage::scrub;
 
 use super::groups::{self, GroupView};
 use super::transactions::{self, TransactionView};
@@ -44,7 +46,7 @@ pub struct TopicView {
     /// Those that were set on it. `None`: they are not known.
     pub configs: Option<Arc<ConfigMap>>,
     pub partitions: Vec<PartitionSummary>,
-    /// Partitions that the catalog has and no folder is there for.
+    /// Partitions that the catalog has and no folder is there for; those of Kafka's own topics need none.
     pub missing: Vec<i32>,
 }
 
@@ -90,14 +92,28 @@ pub struct View<'a> {
     /// The groups, with their offsets in what was asked for. Empty for Apache Kafka's directories, which have them in a topic.
     pub groups: Vec<GroupView>,
     pub transactions: Vec<TransactionView>,
+    /// How far the check of sealed segments is, and what it has found. `None` for Apache Kafka's directories.
+    pub scrub: Option<scrub::Checkpoint>,
     /// What could not be read, and belongs to no partition.
     pub unreadable: Vec<String>,
 }
 
 impl View<'_> {
     pub fn read<'a>(dir: &'a DataDir, scope: &Scope, depth: Depth) -> Result<View<'a>, Failure> {
-        let mut view =
-            View { dir, topics: Vec::new(), groups: Vec::new(), transactions: Vec::new(), unreadable: Vec::new() };
+        let mut view = View {
+            dir,
+            topics: Vec::new(),
+            groups: Vec::new(),
+            transactions: Vec::new(),
+            scrub: None,
+            unreadable: Vec::new(),
+        };
+        if dir.origin() == Origin::Doze && *scope == Scope::All {
+            match scrub::Checkpoint::read(&*dir.env().fs, dir.path()) {
+                Ok(checkpoint) => view.scrub = Some(checkpoint),
+                Err(error) => view.unreadable.push(format!("what the scrub has found: {error}")),
+            }
+        }
         let folders: Vec<&PartitionFolder> =
             dir.partitions().iter().filter(|folder| scope.takes(&folder.topic, folder.partition)).collect();
         let progress = (depth == Depth::Count).then(|| Progress::bytes("counting", log_bytes(dir, &folders)));
@@ -155,8 +171,9 @@ fn topic(dir: &DataDir, scope: &Scope, name: String, partitions: Vec<PartitionSu
     let declared = known.map_or(folders as i32, |topic| topic.partitions);
     let is_there =
         |number: &i32| dir.partitions().iter().any(|folder| folder.topic == name && folder.partition == *number);
-    let missing =
-        (0..known.map_or(0, |topic| topic.partitions)).filter(|n| scope.takes(&name, *n) && !is_there(n)).collect();
+    let missing = (0..known.filter(|_| !is_internal(&name)).map_or(0, |topic| topic.partitions))
+        .filter(|n| scope.takes(&name, *n) && !is_there(n))
+        .collect();
     let configs = match dir.origin() {
         Origin::Doze => {
             dir.catalog().map(|catalog| catalog.configs().get(ResourceType::Topic, &name).cloned().unwrap_or_default())

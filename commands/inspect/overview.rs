@@ -1,6 +1,7 @@
 //! The directory, its topics, its groups and its transactional ids.
 
 use doze::storage::offline::{Held, Origin, Stop};
+use doze::storage::scrub::Checkpoint;
 
 use super::json;
 use super::model::{Scope, TopicView, View};
@@ -17,8 +18,10 @@ pub fn print(out: &mut Output, view: &View<'_>) -> Result<(), Failure> {
     section(out, "Topics", &topics(view))?;
     section(out, "Groups", &groups(view))?;
     section(out, "Committed offsets", &show::committed_offsets(&view.groups))?;
+    section(out, "Share partitions", &show::share_partitions(&view.groups))?;
     section(out, "Transactional ids", &transactional_ids(view))?;
     section(out, "Open transactions", &open_transactions(view))?;
+    section(out, "Damage that the scrub found", &scrub_findings(view))?;
     section(out, "Not looked at", &others(view))?;
     show::problems(out, view)
 }
@@ -58,6 +61,9 @@ fn directory(view: &View<'_>) -> Vec<(&'static str, String)> {
     if let Held::Unknown { reason } = dir.held() {
         facts.push(("Lock", format!("cannot be held ({reason}): whether a broker has the directory is not known")));
     }
+    if let Some(scrub) = &view.scrub {
+        facts.push(("Scrub", scrubbed(scrub)));
+    }
     let partitions: usize = view.topics.iter().map(|topic| topic.partitions.len()).sum();
     let segments: usize = view.topics.iter().map(TopicView::segments).sum();
     let log_bytes: u64 = view.topics.iter().map(TopicView::log_bytes).sum();
@@ -65,6 +71,49 @@ fn directory(view: &View<'_>) -> Vec<(&'static str, String)> {
     facts.push(("Partitions", format!("{partitions} of {} topics, with {segments} segments", view.topics.len())));
     facts.push(("Logs", format!("{} ({} with indexes)", format::bytes(log_bytes), format::bytes(disk_bytes))));
     facts
+}
+
+fn scrubbed(scrub: &Checkpoint) -> String {
+    let mut said = match scrub.finished_ms {
+        None => "no pass has come to its end".to_owned(),
+        Some(ms) => format!("last pass finished {}", format::timestamp(ms)),
+    };
+    if let Some(at) = &scrub.at {
+        said += &format!(", one is under way at {}-{}, offset {}", at.topic, at.partition, at.offset);
+    }
+    match scrub.findings.len() as u64 + scrub.more {
+        0 => {}
+        damaged => said += &format!(", {damaged} damaged"),
+    }
+    said
+}
+
+/// What the background check of sealed segments knows to be damaged.
+fn scrub_findings(view: &View<'_>) -> Rows {
+    let mut rows = Rows::new(&[
+        text("partition"),
+        number("first offset"),
+        number("next offset"),
+        number("segment"),
+        number("position"),
+        number("bytes"),
+        text("kind"),
+        text("found"),
+    ]);
+    for finding in view.scrub.iter().flat_map(|scrub| &scrub.findings) {
+        let damage = &finding.damage;
+        rows.push(vec![
+            format!("{}-{}", finding.topic, finding.partition),
+            damage.offsets.0.to_string(),
+            damage.offsets.1.to_string(),
+            damage.segment.to_string(),
+            damage.position.to_string(),
+            damage.bytes.to_string(),
+            finding.kind.name().to_owned(),
+            format::timestamp(finding.found_ms),
+        ]);
+    }
+    rows
 }
 
 fn topics(view: &View<'_>) -> Rows {

@@ -26,6 +26,7 @@ pub fn print(out: &mut Output, view: &View<'_>) -> Result<(), Failure> {
         }
     }
     section(out, "Committed offsets", &show::committed_offsets(&view.groups))?;
+    section(out, "Share partitions", &show::share_partitions(&view.groups))?;
     show::problems(out, view)
 }
 

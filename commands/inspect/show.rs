@@ -91,6 +91,31 @@ pub fn committed_offsets(groups: &[GroupView]) -> Rows {
     rows
 }
 
+/// How far share groups are.
+pub fn share_partitions(groups: &[GroupView]) -> Rows {
+    let mut rows = Rows::new(&[
+        text("group"),
+        text("topic"),
+        number("partition"),
+        number("start offset"),
+        number("done after it"),
+        number("lag"),
+    ]);
+    for group in groups {
+        for share in &group.shares {
+            rows.push(vec![
+                group.id.clone(),
+                share.topic.clone(),
+                share.partition.to_string(),
+                share.start_offset.to_string(),
+                share.done.to_string(),
+                or_dash(share.lag),
+            ]);
+        }
+    }
+    rows
+}
+
 /// What could not be read.
 pub fn problems(out: &mut Output, view: &View<'_>) -> Result<(), Failure> {
     let of_partitions = view.topics.iter().flat_map(|topic| &topic.partitions).flat_map(|partition| {

@@ -366,10 +366,12 @@ mod tests {
 
     #[test]
     fn times() {
-        for (text, millis) in [("0", 0), ("5", 5), ("500ms", 500), ("2s", 2_000), ("1m", 60_000), ("2 h", 7_200_000)] {
+        for (text, millis) in
+            [("0", 0), ("5", 5), ("500ms", 500), ("2s", 2_000), ("1m", 60_000), ("2 h", 7_200_000), ("5d", 432_000_000)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "ms", "-1", "1.5s", "5d", "5x", "99999999999999999999", "9999999999999999h"] {
+        for text in ["", "ms", "-1", "1.5s", "5w", "5x", "99999999999999999999", "9999999999999999h"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
         assert_eq!(resolved(&[(&[("fsync-interval", "0")], &[])]).unwrap().settings.fsync_interval, None);

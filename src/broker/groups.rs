@@ -202,12 +202,8 @@ impl Groups {
     }
 }
 
-/// The space of the catalog's state that holds what became of the records of share groups: key and value as
-/// [`SharePartitionKey`] and [`SharePartition`](crate::coordinator::SharePartition) lay them out.
-pub(super) const SHARE_PARTITIONS: &str = "share-partition";
-
 pub(super) fn set_share_partition(key: &SharePartitionKey, value: Option<Vec<u8>>) -> Mutation {
-    Mutation::SetState { space: SHARE_PARTITIONS, key: key.to_bytes(), value }
+    Mutation::SetState { space: SharePartitionKey::SPACE, key: key.to_bytes(), value }
 }
 
 /// The space of the catalog's state that holds the offsets of transactions that have not ended.

@@ -10,7 +10,7 @@ use super::Broker;
 use super::config::{BrokerConfig, Overrides};
 use super::topics::{self, Creation};
 use crate::protocol::ErrorCode;
-use crate::storage::internal_topics::{OFFSETS, TRANSACTIONS};
+use crate::storage::internal_topics::{OFFSETS, SHARE_STATE, TRANSACTIONS};
 
 /// How such a topic is made. `None` for any other name.
 pub fn creation(config: &BrokerConfig, name: &str) -> Option<Creation> {
@@ -33,6 +33,15 @@ pub fn creation(config: &BrokerConfig, name: &str) -> Option<Creation> {
                 ("unclean.leader.election.enable", "false".to_owned()),
             ];
             (config.int("transaction.state.log.num.partitions"), configs.to_vec())
+        }
+        SHARE_STATE => {
+            let configs = [
+                // Kafka removes what it no longer needs by itself; here every record is a whole state, and the last one counts.
+                ("cleanup.policy", "compact".to_owned()),
+                ("compression.type", "producer".to_owned()),
+                ("segment.bytes", text("share.coordinator.state.topic.segment.bytes")),
+            ];
+            (config.int("share.coordinator.state.topic.num.partitions"), configs.to_vec())
         }
         _ => return None,
     };

@@ -57,6 +57,34 @@ fn of<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["type"] == kind).collect()
 }
 
+/// What a broker's scrub leaves behind is shown as it stands there.
+#[test]
+fn what_the_scrub_has_found() {
+    let stopped = filled().stop();
+    let fields = ["scrub_started_ms", "scrub_finished_ms", "scrub_at", "scrub_damaged"];
+    let of_directory = |all: &[Value]| fields.map(|field| of(all, "directory")[0][field].clone());
+    assert_eq!(of_directory(&objects(&stopped, &[])), [json!(null), json!(null), json!(null), json!(0)]);
+
+    let id = "AAAAAAAAAAAAAAAAAAAAAQ";
+    let text = format!(
+        "version: 0\nstarted: 2000\nfinished: 1000\nat: demo 0 9 80 12\ndamaged: {id} demo 0 0 61 70 3 6 checksum 1500\nmore: 2\n"
+    );
+    std::fs::write(stopped.dir().join("scrub-checkpoint"), text).unwrap();
+    let all = objects(&stopped, &[]);
+    let at = json!({ "topic": "demo", "partition": 0, "segment": 9, "position": 80, "offset": 12 });
+    assert_eq!(of_directory(&all), [json!(2000), json!(1000), at, json!(3)]);
+    assert_eq!(
+        of(&all, "scrub_finding"),
+        [
+            &json!({ "type": "scrub_finding", "topic": "demo", "topic_id": id, "partition": 0, "segment": 0, "position": 61,
+                  "bytes": 70, "first_offset": 3, "next_offset": 6, "kind": "checksum", "found_ms": 1500 })
+        ]
+    );
+    let table = doze(["inspect", stopped.dir().to_str().unwrap()]);
+    assert!(table.stdout.contains("one is under way at demo-0, offset 12, 3 damaged"), "{}", table.stdout);
+    assert!(table.stdout.contains("Damage that the scrub found"), "{}", table.stdout);
+}
+
 #[test]
 fn the_whole_directory_as_json() {
     let stopped = filled().stop();

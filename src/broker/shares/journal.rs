@@ -26,7 +26,8 @@ use tokio::sync::mpsc;
 
 use super::Shares;
 use crate::broker::config::BrokerConfig;
-use crate::broker::topics::{self, LEADER_EPOCH};
+use crate::broker::internal_topics;
+use crate::broker::topics::{self, Creation, LEADER_EPOCH};
 use crate::broker::transactions::partition_of_name;
 use crate::coordinator::{SharePartition, SharePartitionKey, Stretch};
 use crate::protocol::Uuid;
@@ -41,9 +42,8 @@ pub(super) fn make_topic(env: &Env, store: &Store, config: &BrokerConfig) {
     if !config.is_set_at_start(PARTITIONS) || store.topics().by_name(TOPIC).is_some() {
         return;
     }
-    let configs = [("cleanup.policy".to_owned(), "compact".to_owned())].into();
-    let made = store.create_topic(TOPIC, Uuid::random(&*env.random), config.int(PARTITIONS), configs);
-    if let Err(error) = made {
+    let Some(Creation { partitions, configs, .. }) = internal_topics::creation(config, TOPIC) else { return };
+    if let Err(error) = store.create_topic(TOPIC, Uuid::random(&*env.random), partitions, configs) {
         tracing::error!(topic = TOPIC, "the topic that {PARTITIONS} asks for was not made: {error}");
     }
 }

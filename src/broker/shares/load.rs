@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::entry::Entry;
 use super::{Place, Shares};
 use crate::broker::config::OffsetReset;
-use crate::broker::groups::{SHARE_PARTITIONS, set_share_partition};
+use crate::broker::groups::set_share_partition;
 use crate::broker::{refusal, topics};
 use crate::coordinator::{BadBytes, SharePartition, SharePartitionKey, Summary};
 use crate::protocol::ErrorCode;
@@ -68,7 +68,8 @@ impl Shares {
 
     async fn stored(&self, key: &SharePartitionKey) -> Result<Option<Vec<u8>>, ErrorCode> {
         let (store, bytes) = (self.store.clone(), key.to_bytes());
-        let stored = topics::blocking(&self.env, move || store.catalog().state(SHARE_PARTITIONS, &bytes)).await?;
+        let stored =
+            topics::blocking(&self.env, move || store.catalog().state(SharePartitionKey::SPACE, &bytes)).await?;
         stored.map_err(|error| {
             let SharePartitionKey { group, topic, partition } = key;
             tracing::error!(%group, %topic, partition, "what became of records cannot be read: {error}");

@@ -25,7 +25,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, OnceCell};
 
 use super::config::{BrokerConfig, GroupSettings};
-use super::groups::{Groups, SHARE_PARTITIONS, set_share_partition};
+use super::groups::{Groups, set_share_partition};
 use crate::coordinator::SharePartitionKey;
 use crate::protocol::Uuid;
 use crate::storage::catalog::CatalogError;
@@ -82,7 +82,7 @@ impl Shares {
     ) -> Result<Arc<Self>, CatalogError> {
         let catalog = store.catalog();
         let mut left_over = Vec::new();
-        for (bytes, _) in catalog.states(SHARE_PARTITIONS)? {
+        for (bytes, _) in catalog.states(SharePartitionKey::SPACE)? {
             match SharePartitionKey::from_bytes(&bytes) {
                 Ok(key) => {
                     let is_kept = groups

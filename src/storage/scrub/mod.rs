@@ -81,7 +81,8 @@ pub enum Kind {
 impl Kind {
     const ALL: [Kind; 3] = [Kind::Checksum, Kind::Frame, Kind::Unreadable];
 
-    fn name(self) -> &'static str {
+    /// As it stands in the file and in what is printed.
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Checksum => "checksum",
             Kind::Frame => "frame",

@@ -354,7 +354,7 @@ impl Task {
     fn missing(&self, scanned: &mut Scanned, from: i64, next: i64) {
         let why = format!("the log ends before offset {from}, and the next segment starts with {next}");
         let place = Place { position: Some(self.files.log.len), ..Place::offsets(from, next) };
-        let lost = (Consequence::Lost, Repair::Recover);
+        let lost = (Consequence::Lost, Repair::Nothing);
         scanned.notes.add(&self.files.log.name, place, Kind::MissingOffsets, lost, why);
     }
 }
@@ -406,7 +406,7 @@ impl Pass<'_> {
             if batch.base_offset > from {
                 let place = Place::bytes(batch.position, 0).with_offsets(from, batch.base_offset);
                 let why = format!("the log goes from before offset {from} to {}", batch.base_offset);
-                let lost = (Consequence::Lost, Repair::Recover);
+                let lost = (Consequence::Lost, Repair::Nothing);
                 scanned.notes.add(self.log, place, Kind::MissingOffsets, lost, why);
                 scanned.producers.lose_track();
             }

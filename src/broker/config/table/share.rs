@@ -72,8 +72,8 @@ pub(super) const TABLE: &[Def] = &[
         .says("How often the topic of share states is pruned."),
     short("share.coordinator.state.topic.replication.factor").is("3").at_least(1).high().idle(CATALOG)
         .says("The replication factor of the topic of share states."),
-    int("share.coordinator.state.topic.segment.bytes").is("104857600").at_least(1).high().idle(CATALOG)
-        .says("The segment size of the topic of share states."),
+    int("share.coordinator.state.topic.segment.bytes").is("104857600").at_least(1).high()
+        .says("The segment size of the topic of share states, where it is made."),
     int("share.coordinator.write.timeout.ms").is("5000").at_least(1).high().idle(CATALOG)
         .says("How long a write of share state may take."),
 ];

@@ -52,6 +52,9 @@ impl SharePartitionKey {
         SharePartitionKey { group: group.into(), topic, partition }
     }
 
+    /// The space of the catalog's state in which share partitions are stored, under these keys.
+    pub const SPACE: &str = "share-partition";
+
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.u8(VERSION);
