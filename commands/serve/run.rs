@@ -30,26 +30,37 @@ pub fn run(resolved: Resolved) -> Result<(), Failure> {
                 _ = interrupt.recv() => "Ctrl-C",
             }
         };
+        let mut user = signal(SignalKind::user_defined1()).map_err(could_not)?;
+        let mut next_question = async move || {
+            user.recv().await;
+        };
         let address = resolve(&resolved.settings.listen).await?;
         let format = resolved.logging.format;
         let server = server::start(resolved.settings, address).await?;
-        serve(server, &mut io::stdout(), format, &mut next_signal).await
+        serve(server, &mut io::stdout(), format, &mut next_signal, &mut next_question).await
     })
 }
 
-/// Says that `server` is ready, waits for the first signal and stops it; a second one does not wait for that.
+/// Says that `server` is ready, has it tell its state whenever there is a question, waits for the first signal and stops it; a
+/// second one does not wait for that.
 async fn serve(
     server: impl Server,
     out: &mut impl Write,
     format: Format,
     next_signal: &mut impl AsyncFnMut() -> &'static str,
+    next_question: &mut impl AsyncFnMut(),
 ) -> Result<(), Failure> {
     let line = ready_line(server.local_addr(), format);
     // Nobody has to read it.
     if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
         tracing::debug!("cannot write the ready line to stdout: {error}");
     }
-    let why = next_signal().await;
+    let why = loop {
+        tokio::select! {
+            why = next_signal() => break why,
+            () = next_question() => server.tell_state(),
+        }
+    };
     tracing::info!("{why}: stopping; once more stops at once");
     stop(server.stop(), next_signal()).await
 }
@@ -109,6 +120,8 @@ mod tests {
             "127.0.0.1:4711".parse().unwrap()
         }
 
+        fn tell_state(&self) {}
+
         async fn stop(self) -> Result<(), Failure> {
             if self.stuck {
                 std::future::pending::<()>().await;
@@ -131,7 +144,7 @@ mod tests {
             left -= 1;
             "SIGTERM"
         };
-        let ended = serve(server, &mut out, Format::Text, &mut next_signal).await;
+        let ended = serve(server, &mut out, Format::Text, &mut next_signal, &mut std::future::pending).await;
         (ended, String::from_utf8(out).unwrap(), stopped.load(Ordering::SeqCst))
     }
 

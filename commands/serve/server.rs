@@ -17,6 +17,9 @@ pub trait Server: Sized {
     /// The address with the port that was picked.
     fn local_addr(&self) -> SocketAddr;
 
+    /// Writes its state to the log.
+    fn tell_state(&self);
+
     /// Takes in nothing more, answers what it has read, and flushes everything to the disk.
     async fn stop(self) -> Result<(), Failure>;
 }
@@ -61,6 +64,10 @@ fn not_opened(error: &OpenBrokerError) -> Failure {
 impl Server for BrokerServer {
     fn local_addr(&self) -> SocketAddr {
         self.listening.local_addr()
+    }
+
+    fn tell_state(&self) {
+        self.broker.tell_state();
     }
 
     async fn stop(self) -> Result<(), Failure> {

@@ -128,6 +128,39 @@ impl Broker {
         self.scrubber.checkpoint()
     }
 
+    /// Writes to the log how the logs are: how many are open and which of them take no more writes, how far the cleaner is with
+    /// each and what has failed, and how far the scrub is and what it has found.
+    pub fn tell_state(&self) {
+        let open = self.store.open_partitions();
+        let topics = self.topics();
+        let partitions: i32 = topics.iter().map(|topic| topic.partitions).sum();
+        tracing::info!(topics = topics.len(), partitions, open = open.len(), "state: logs");
+        for (_, log) in &open {
+            if let Some(offline) = log.is_offline() {
+                let (topic, partition) = (log.topic(), log.partition());
+                tracing::info!(topic, partition, reason = &*offline.reason, "state: offline until a restart");
+            }
+        }
+        for state in self.cleaner_states() {
+            let CleanerState { topic, partition, checkpoint, is_running, retry_in, unreadable, .. } = state;
+            tracing::info!(
+                topic,
+                partition,
+                cleaned_to = checkpoint.cleaned,
+                is_running,
+                failures = checkpoint.failures,
+                error = checkpoint.error,
+                retry_in = retry_in.map(|rest| format!("{rest:.0?}")),
+                unreadable_batches = unreadable.len(),
+                "state: cleaner"
+            );
+        }
+        let Checkpoint { started_ms, finished_ms, at, findings, more } = self.scrub_state();
+        let damaged = findings.len() as u64 + more;
+        let at = at.map(|at| format!("{}-{}, offset {}", at.topic, at.partition, at.offset));
+        tracing::info!(started_ms, finished_ms, at, damaged, "state: scrub");
+    }
+
     /// What is known of the cleaning of the logs, by topic and partition.
     pub fn cleaner_states(&self) -> Vec<CleanerState> {
         self.cleaner.states()

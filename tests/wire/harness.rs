@@ -87,6 +87,11 @@ impl Broker {
         }
     }
 
+    /// SIGUSR1: it writes its state to stderr.
+    pub fn ask_for_state(&self) {
+        signal(&self.child, "USR1");
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

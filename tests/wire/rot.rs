@@ -53,6 +53,12 @@ fn a_rotten_batch_is_found_said_kept_and_handed_out_as_it_is() {
     assert_eq!(bad, [1]);
     let said = broker.expect_to_say("a reader was handed damaged records");
     assert!(said.contains("partition=1") && said.contains("go on from offset 2"), "{said}");
+    // Whoever asks is told how things are, and it goes on.
+    broker.ask_for_state();
+    let said = broker.expect_to_say("state: logs");
+    assert!(said.contains("topics=1 partitions=2 open=2"), "{said}");
+    let said = broker.expect_to_say("state: scrub");
+    assert!(said.contains("damaged=1"), "{said}");
     // Once it was said.
     std::thread::sleep(Duration::from_millis(2500));
     let said = broker.said();
