@@ -103,6 +103,12 @@ fn make_data_dir(env: &Env, data_dir: &Path) -> Result<(), OpenStoreError> {
     }
 }
 
+/// Whether a flush was refused for what a directory is, and not because it failed.
+fn is_not_ours(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported)
+}
+
 /// Flushes the directories above `dir`. It may have been made by a process that ended before it did that, or by somebody
 /// who never does, and then a power cut would take it with all that is in it. Where there is a catalog already, whoever
 /// made it has been here.
@@ -111,8 +117,9 @@ fn make_names_durable(env: &Env, dir: &Path) -> Result<(), OpenStoreError> {
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         match env.fs.sync_dir(above) {
             Ok(()) => {}
-            // Somebody else's, so that whoever may write there has made what is below it.
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => break,
+            // Somebody else's, so that whoever may write there has made what is below it; or nobody writes there, or it cannot
+            // be flushed, as on the read-only image that a small machine starts from.
+            Err(e) if is_not_ours(&e) => break,
             Err(e) => return Err(DirError::of("flush", above)(e).into()),
         }
     }
