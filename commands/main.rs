@@ -12,10 +12,8 @@ mod format;
 #[cfg(test)]
 mod generated;
 mod inspect;
-#[allow(dead_code)]
 mod offline;
 mod output;
-#[allow(dead_code)]
 mod progress;
 mod recover;
 mod serve;

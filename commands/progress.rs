@@ -49,11 +49,6 @@ impl Progress {
         self.0.inc(bytes);
     }
 
-    /// Says something on stderr above the bar.
-    pub fn say(&self, text: &str) {
-        self.0.suspend(|| eprintln!("{text}"));
-    }
-
     /// Takes the bar off the screen.
     pub fn finish(&self) {
         self.0.finish_and_clear();

@@ -62,6 +62,18 @@ impl Group {
         Group::Classic(ClassicGroup::unreadable(id, now_ms))
     }
 
+    /// What a group goes back to when a write of it has failed, as after a restart: what is stored of it, or `blank` where nothing
+    /// is. `dead`: its removal is on its way to the disk.
+    pub fn gone_back(context: &mut Context, id: &Arc<str>, stored: Option<&Bytes>, blank: Group, dead: bool) -> Self {
+        let before = stored.map_or(Ok(blank), |bytes| Group::from_bytes(id.clone(), bytes));
+        let mut group = before.unwrap_or_else(|_| Group::unreadable(id.clone(), context.now.wall_ms));
+        group.restored(context);
+        if dead {
+            group.die();
+        }
+        group
+    }
+
     pub fn from_bytes(id: Arc<str>, bytes: &[u8]) -> Result<Self, BadBytes> {
         let mut reader = Reader::new(bytes);
         reader.version(VERSION)?;

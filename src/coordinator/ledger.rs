@@ -47,6 +47,16 @@ impl Ledger {
         self.shown.is_some() || self.writing.is_some()
     }
 
+    /// Whether the group may be deleted; `dead`: its removal is under way already.
+    pub fn may_delete(&self, dead: bool, is_empty: bool) -> Result<(), Error> {
+        match (dead, is_empty) {
+            (true, _) => Err(Error::GroupIdNotFound),
+            // One whose last member is about to leave has not lost it yet.
+            (false, true) if self.is_durable() => Ok(()),
+            (false, _) => Err(Error::NonEmptyGroup),
+        }
+    }
+
     pub fn shown(&self) -> Option<&Bytes> {
         self.shown.as_ref()
     }

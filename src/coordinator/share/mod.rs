@@ -102,12 +102,7 @@ impl ShareGroup {
     }
 
     pub fn may_delete(&self) -> Result<(), Error> {
-        match (self.dead, self.is_empty()) {
-            (true, _) => Err(Error::GroupIdNotFound),
-            // One whose last member is about to leave has not lost it yet.
-            (false, true) if self.ledger.is_durable() => Ok(()),
-            (false, _) => Err(Error::NonEmptyGroup),
-        }
+        self.ledger.may_delete(self.dead, self.is_empty())
     }
 
     pub fn is_subscribed_to(&self, topic: &str) -> bool {
@@ -173,16 +168,8 @@ impl ShareGroup {
             return None;
         }
         self.cancel_timers(context);
-        let before = match self.ledger.shown() {
-            Some(bytes) => Group::from_bytes(self.id.clone(), bytes),
-            None => Ok(Group::Share(ShareGroup::new(self.id.clone(), None))),
-        };
-        let mut group = before.unwrap_or_else(|_| Group::unreadable(self.id.clone(), context.now.wall_ms));
-        group.restored(context);
-        if self.dead {
-            group.die();
-        }
-        Some(group)
+        let blank = Group::Share(ShareGroup::new(self.id.clone(), None));
+        Some(Group::gone_back(context, &self.id, self.ledger.shown(), blank, self.dead))
     }
 
     fn settings(&self, context: &Context) -> ShareSettings {

@@ -230,12 +230,7 @@ impl StreamsGroup {
     }
 
     pub fn may_delete(&self) -> Result<(), Error> {
-        match (self.dead, self.is_empty()) {
-            (true, _) => Err(Error::GroupIdNotFound),
-            // One whose last member is about to leave has not lost it yet.
-            (false, true) if self.ledger.is_durable() => Ok(()),
-            (false, _) => Err(Error::NonEmptyGroup),
-        }
+        self.ledger.may_delete(self.dead, self.is_empty())
     }
 
     pub fn may_delete_offsets(&self) -> Result<(), Error> {
@@ -334,17 +329,10 @@ impl StreamsGroup {
             return None;
         }
         self.cancel_timers(context);
-        let before = match self.ledger.shown() {
-            Some(bytes) => Group::from_bytes(self.id.clone(), bytes),
-            None => Ok(Group::Streams(StreamsGroup::new(self.id.clone(), None))),
-        };
-        let mut group = before.unwrap_or_else(|_| Group::unreadable(self.id.clone(), context.now.wall_ms));
+        let blank = Group::Streams(StreamsGroup::new(self.id.clone(), None));
+        let mut group = Group::gone_back(context, &self.id, self.ledger.shown(), blank, self.dead);
         if let Group::Streams(group) = &mut group {
             group.shutdown_by = self.shutdown_by.take().filter(|_| !group.is_empty());
-        }
-        group.restored(context);
-        if self.dead {
-            group.die();
         }
         Some(group)
     }
