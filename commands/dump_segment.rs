@@ -1,13 +1,17 @@
 //! `doze dump-segment`: what stands in the files of a partition.
 
 mod json;
+mod ordered;
 mod payload;
+mod teller;
 mod text;
 
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use clap::{Args, ValueHint};
-use doze::storage::dump::{self, Damage, DamageKind, Dump, DumpError, Entry, FileType, Range};
+use doze::storage::dump::{self, Dump, DumpError, FileType, Range, STRETCH};
 use doze::storage::names::{self, FileKind, Stage};
 use doze::sys::{Env, FileSystem};
 
@@ -16,7 +20,9 @@ use crate::exit::{self, Code, Failure};
 use crate::format;
 use crate::offline::JsonArgs;
 use crate::output::Output;
+use ordered::{Order, Stop};
 use payload::Payload;
+use teller::Teller;
 
 /// Show what stands in segment files, past any damage
 ///
@@ -74,6 +80,10 @@ pub struct DumpSegmentArgs {
     #[arg(long, value_name = "COUNT")]
     limit: Option<u64>,
 
+    /// How many stretches of a log are decoded at once [default: one a core, at most 8]
+    #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -100,8 +110,22 @@ struct Counts {
     /// Whatever is no batch and no record.
     entries: u64,
     damage: u64,
-    /// The limit was reached before the end.
-    cut: bool,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.batches += more.batches;
+        self.records += more.records;
+        self.entries += more.entries;
+        self.damage += more.damage;
+    }
+}
+
+impl DumpSegmentArgs {
+    /// How many entries were shown of those that the limit is for.
+    fn shown(&self, counts: &Counts) -> u64 {
+        counts.entries + if self.records { counts.records } else { counts.batches }
+    }
 }
 
 pub fn run(args: &DumpSegmentArgs) -> Result<(), Failure> {
@@ -113,21 +137,22 @@ pub fn run(args: &DumpSegmentArgs) -> Result<(), Failure> {
     let mut printer = Printer {
         args,
         range,
+        jobs: args.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from).min(8), usize::from),
         left: args.limit.unwrap_or(u64::MAX),
         damage: 0,
         unreadable: Vec::new(),
-        out: Output::new(args.json.json),
     };
+    let mut out = Output::new(args.json.json);
     for path in &args.files {
         // Held until the files were read, so that no broker writes to them meanwhile.
         let _lock = hold(&*env.fs, path)?;
         for file in files(&*env.fs, path, args.all_files)? {
             if printer.left > 0 {
-                printer.file(&*env.fs, &file)?;
+                out = printer.file(&*env.fs, &file, out)?;
             }
         }
     }
-    printer.end()
+    printer.end(out)
 }
 
 /// The files that an argument stands for.
@@ -170,134 +195,62 @@ fn hold(fs: &dyn FileSystem, path: &Path) -> Result<Option<Box<dyn doze::sys::Lo
 struct Printer<'a> {
     args: &'a DumpSegmentArgs,
     range: Range,
+    /// The most threads for a file.
+    jobs: usize,
     /// How many entries may still be shown.
     left: u64,
     damage: u64,
     /// What was said of files that could not be read.
     unreadable: Vec<String>,
-    out: Output,
 }
 
 impl Printer<'_> {
     /// Shows a file. One that cannot be read is told of, and does not keep the next from being shown.
-    fn file(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<(), Failure> {
-        let mut dump = match Dump::open(fs, path, self.range.clone()) {
+    fn file(&mut self, fs: &dyn FileSystem, path: &Path, mut out: Output) -> Result<Output, Failure> {
+        let dump = match Dump::open(fs, path, self.range.clone()) {
             Ok(dump) => dump,
-            Err(error) => return self.unreadable(&error),
+            Err(error) => {
+                self.unreadable.push(exit::with_causes(&error));
+                return Ok(out);
+            }
         };
-        self.begin(path, &dump)?;
-        let mut counts = Counts::default();
-        while let Some(entry) = dump.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => return self.unreadable(&error),
-            };
-            if matches!(entry, Entry::Damage(_)) {
-                counts.damage += 1;
-                self.entry(&entry)?;
-                continue;
-            }
-            if self.left == 0 {
-                counts.cut = true;
-                break;
-            }
-            self.entry(&entry)?;
-            match &entry {
-                Entry::Batch(batch) => {
-                    counts.batches += 1;
-                    if !self.args.records {
-                        self.left -= 1;
-                    } else if (batch.is_valid() || self.args.damaged)
-                        && let Err(error) = self.records(&mut dump, &entry, &mut counts)?
-                    {
-                        return self.unreadable(&error);
-                    }
-                }
-                _ => {
-                    counts.entries += 1;
-                    self.left -= 1;
-                }
-            }
+        let is_json = out.is_json();
+        match is_json {
+            true => out.object(&json::file(path, dump.file_type(), dump.size()))?,
+            false => out.line(&text::file(path, dump.file_type(), dump.size()))?,
         }
+        let teller = Teller { args: self.args, range: &self.range, left: self.left, is_json };
+        let order = Order::new(out, dump.place());
+        // With a dump each, whoever cannot open one leaves the work to the others.
+        let helpers = (self.jobs - 1).min(usize::try_from(dump.size() / STRETCH).unwrap_or(usize::MAX));
+        let dumps = (0..helpers).filter_map(|_| Dump::open(fs, path, self.range.clone()).ok());
+        thread::scope(|scope| {
+            for dump in dumps {
+                scope.spawn(|| teller.tell(&order, dump));
+            }
+            teller.tell(&order, dump);
+        });
+        let (mut out, counts, stop) = order.end();
+        self.left -= self.args.shown(&counts);
         self.damage += counts.damage;
-        self.finish(&counts)
-    }
-
-    fn unreadable(&mut self, error: &DumpError) -> Result<(), Failure> {
-        self.unreadable.push(exit::with_causes(error));
-        Ok(())
-    }
-
-    /// Shows the records of the batch that was shown last.
-    fn records(
-        &mut self,
-        dump: &mut Dump,
-        batch: &Entry,
-        counts: &mut Counts,
-    ) -> Result<Result<(), DumpError>, Failure> {
-        let Entry::Batch(batch) = batch else { return Ok(Ok(())) };
-        let mut records = match dump.records() {
-            Ok(records) => records,
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut due = batch.base_offset;
-        loop {
-            match records.next() {
-                Ok(Some(record)) => {
-                    due = record.offset.saturating_add(1);
-                    if !self.range.has(record.offset, record.timestamp) {
-                        continue;
-                    }
-                    if self.left == 0 {
-                        counts.cut = true;
-                        return Ok(Ok(()));
-                    }
-                    self.left -= 1;
-                    counts.records += 1;
-                    let shown = match self.out.is_json() {
-                        true => json::record(&mut self.out, &record, self.args.key, self.args.value),
-                        false => text::record(&mut self.out, &record, self.args.key, self.args.value),
-                    };
-                    shown.map_err(|error| Failure::stdout(&error))?;
-                }
-                Ok(None) => return Ok(Ok(())),
-                Err(error) => {
-                    counts.damage += 1;
-                    self.entry(&Entry::Damage(Damage {
-                        position: batch.position,
-                        bytes: batch.size,
-                        offsets: (Some(due), Some(batch.last_offset.saturating_add(1))),
-                        kind: DamageKind::Records { reason: error.to_string() },
-                    }))?;
-                    return Ok(Ok(()));
-                }
+        match stop {
+            Some(Stop::Stdout(error)) => return Err(Failure::stdout(&error)),
+            Some(Stop::Unreadable(error)) => {
+                self.unreadable.push(exit::with_causes(&error));
+                return Ok(out);
             }
+            Some(Stop::Limit) | None => {}
         }
+        let is_cut = stop.is_some();
+        match is_json {
+            true => out.object(&json::end(&counts, is_cut))?,
+            false => out.line(&text::end(&counts, is_cut))?,
+        }
+        Ok(out)
     }
 
-    fn begin(&mut self, path: &Path, dump: &Dump) -> Result<(), Failure> {
-        match self.out.is_json() {
-            true => self.out.object(&json::file(path, dump.file_type(), dump.size())),
-            false => self.out.line(&text::file(path, dump.file_type(), dump.size())),
-        }
-    }
-
-    fn entry(&mut self, entry: &Entry) -> Result<(), Failure> {
-        match self.out.is_json() {
-            true => self.out.object(&json::entry(entry)),
-            false => self.out.line(&text::entry(entry)),
-        }
-    }
-
-    fn finish(&mut self, counts: &Counts) -> Result<(), Failure> {
-        match self.out.is_json() {
-            true => self.out.object(&json::end(counts)),
-            false => self.out.line(&text::end(counts)),
-        }
-    }
-
-    fn end(self) -> Result<(), Failure> {
-        self.out.finish()?;
+    fn end(self, out: Output) -> Result<(), Failure> {
+        out.finish()?;
         if let Some((last, others)) = self.unreadable.split_last() {
             others.iter().for_each(|message| eprintln!("doze: {message}"));
             return Err(Failure::could_not_run(last.clone()));

@@ -30,32 +30,40 @@ pub fn bytes(count: u64) -> String {
 /// A time in milliseconds since the Unix epoch, as RFC 3339 has it, in UTC: `2026-11-30T02:06:00.000Z`. Years beyond 9999 have
 /// more digits than it allows.
 pub fn timestamp(ms: i64) -> String {
+    let mut text = Vec::with_capacity(24);
+    append_timestamp(&mut text, ms);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Appends what [`timestamp`] answers.
+pub fn append_timestamp(text: &mut Vec<u8>, ms: i64) {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     let (days, of_day) = (ms.div_euclid(DAY), ms.rem_euclid(DAY));
     let (year, month, day) = civil(days);
     let (hours, minutes, seconds) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
-    if !(0..=9999).contains(&year) {
-        let sign = if year < 0 { "-" } else { "" };
-        let year = year.unsigned_abs();
-        return format!(
-            "{sign}{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z",
-            of_day % 1000
-        );
-    }
     // By hand, since there may be millions.
-    let mut text = String::with_capacity(24);
-    let mut put = |number: i64, digits: u32, after: char| {
-        (0..digits).rev().for_each(|place| text.push((b'0' + (number / 10_i64.pow(place) % 10) as u8) as char));
-        text.push(after);
-    };
-    put(year, 4, '-');
-    put(month, 2, '-');
-    put(day, 2, 'T');
-    put(hours, 2, ':');
-    put(minutes, 2, ':');
-    put(seconds, 2, '.');
-    put(of_day % 1000, 3, 'Z');
-    text
+    match year {
+        0..=9999 => {
+            two_digits(text, year / 100);
+            two_digits(text, year % 100);
+        }
+        _ => {
+            text.extend_from_slice(format!("{}{:04}", if year < 0 { "-" } else { "" }, year.unsigned_abs()).as_bytes())
+        }
+    }
+    for (before, number) in [(b'-', month), (b'-', day), (b'T', hours), (b':', minutes), (b':', seconds)] {
+        text.push(before);
+        two_digits(text, number);
+    }
+    let ms = of_day % 1000;
+    text.push(b'.');
+    text.push(b'0' + (ms / 100) as u8);
+    two_digits(text, ms % 100);
+    text.push(b'Z');
+}
+
+fn two_digits(text: &mut Vec<u8>, number: i64) {
+    text.extend_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
 }
 
 /// The date of a day counted from 1970-01-01, in the Gregorian calendar. Counts in eras of 400 years from a 1st of March, so

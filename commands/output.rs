@@ -28,7 +28,7 @@ pub enum Style {
 
 /// Stdout. Buffered: nothing is certain to be out before [`Output::finish`].
 pub struct Output {
-    out: BufWriter<Box<dyn Write>>,
+    out: BufWriter<Box<dyn Write + Send>>,
     style: Style,
 }
 
@@ -47,7 +47,7 @@ impl Output {
             (false, false) => Style::Plain,
         };
         // What std keeps for stdout looks for line ends in all that is written to it.
-        let out: Box<dyn Write> = match stdout.as_fd().try_clone_to_owned() {
+        let out: Box<dyn Write + Send> = match stdout.as_fd().try_clone_to_owned() {
             Ok(descriptor) => Box::new(File::from(descriptor)),
             Err(_) => Box::new(stdout),
         };

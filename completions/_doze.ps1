@@ -111,6 +111,8 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
             [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'How keys are shown')
             [CompletionResult]::new('--value', '--value', [CompletionResultType]::ParameterName, 'How values are shown, those of headers too')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Stop after this many entries: records with --records, else batches or whatever else the file has')
+            [CompletionResult]::new('-j', '-j', [CompletionResultType]::ParameterName, 'How many stretches of a log are decoded at once [default: one a core, at most 8]')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'How many stretches of a log are decoded at once [default: one a core, at most 8]')
             [CompletionResult]::new('--records', '--records', [CompletionResultType]::ParameterName, 'The records of each batch as well, not only its header')
             [CompletionResult]::new('--damaged', '--damaged', [CompletionResultType]::ParameterName, 'Also the records of batches whose checksum is wrong, as far as they can be read')
             [CompletionResult]::new('--all-files', '--all-files', [CompletionResultType]::ParameterName, 'Of a folder every file that can be decoded, not only the logs that count')

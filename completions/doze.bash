@@ -105,7 +105,7 @@ _doze() {
             return 0
             ;;
         doze__subcmd__dump__subcmd__segment)
-            opts="-h --records --damaged --all-files --from-offset --to-offset --from-time --to-time --key --value --limit --json --help"
+            opts="-j -h --records --damaged --all-files --from-offset --to-offset --from-time --to-time --key --value --limit --jobs --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -136,6 +136,14 @@ _doze() {
                     return 0
                     ;;
                 --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -j)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

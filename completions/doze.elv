@@ -102,6 +102,8 @@ set edit:completion:arg-completer[doze] = {|@words|
             cand --key 'How keys are shown'
             cand --value 'How values are shown, those of headers too'
             cand --limit 'Stop after this many entries: records with --records, else batches or whatever else the file has'
+            cand -j 'How many stretches of a log are decoded at once [default: one a core, at most 8]'
+            cand --jobs 'How many stretches of a log are decoded at once [default: one a core, at most 8]'
             cand --records 'The records of each batch as well, not only its header'
             cand --damaged 'Also the records of batches whose checksum is wrong, as far as they can be read'
             cand --all-files 'Of a folder every file that can be decoded, not only the logs that count'

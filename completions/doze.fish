@@ -97,6 +97,7 @@ base64\t'Base64, with padding'
 length\t'The number of bytes alone'
 none\t'Not at all'"
 complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l limit -d 'Stop after this many entries: records with --records, else batches or whatever else the file has' -r
+complete -c doze -n "__fish_doze_using_subcommand dump-segment" -s j -l jobs -d 'How many stretches of a log are decoded at once [default: one a core, at most 8]' -r
 complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l records -d 'The records of each batch as well, not only its header'
 complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l damaged -d 'Also the records of batches whose checksum is wrong, as far as they can be read'
 complete -c doze -n "__fish_doze_using_subcommand dump-segment" -l all-files -d 'Of a folder every file that can be decoded, not only the logs that count'

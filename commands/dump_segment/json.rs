@@ -1,15 +1,14 @@
 //! Entries as JSON objects. docs/offline.md describes each.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
-use doze::record::NO_SEQUENCE;
 use doze::record::control::ControlRecord;
 use doze::storage::dump::{BatchEntry, Damage, Entry, FileType, ProducerEntry, RecordEntry, SnapshotHeader};
 use doze::storage::names::Stage;
 
 use super::Counts;
-use super::payload::{self, Payload};
+use super::payload::{self, Payload, Sink};
 use crate::output::{Object, object};
 
 pub fn file(path: &Path, file_type: FileType, size: u64) -> Object {
@@ -29,18 +28,25 @@ pub fn file(path: &Path, file_type: FileType, size: u64) -> Object {
     }
 }
 
-pub fn end(counts: &Counts) -> Object {
+pub fn end(counts: &Counts, is_cut: bool) -> Object {
     object! {
         "type": "end",
         "batches": counts.batches,
         "records": counts.records,
         "entries": counts.entries,
         "damage": counts.damage,
-        "complete": !counts.cut,
+        "complete": !is_cut,
     }
 }
 
-pub fn entry(entry: &Entry) -> Object {
+/// Writes an entry on a line.
+pub fn entry(line: &mut Vec<u8>, entry: &Entry) -> io::Result<()> {
+    serde_json::to_writer(&mut *line, &object(entry))?;
+    line.push(b'\n');
+    Ok(())
+}
+
+fn object(entry: &Entry) -> Object {
     match entry {
         Entry::Batch(batch) => self::batch(batch),
         Entry::Offset { position, offset, log_position } => object! {
@@ -156,46 +162,51 @@ fn damage(damage: &Damage) -> Object {
 }
 
 /// Writes a record on a line. By hand, since there may be millions.
-pub fn record(out: &mut impl Write, record: &RecordEntry<'_>, key: Payload, value: Payload) -> io::Result<()> {
-    write!(out, "{{\"type\":\"record\",\"offset\":{}", record.offset)?;
-    number(out, "timestamp_ms", record.timestamp, record.timestamp >= 0)?;
-    number(out, "sequence", i64::from(record.sequence), record.sequence != NO_SEQUENCE)?;
-    length(out, "key_length", record.key)?;
-    length(out, "value_length", record.value)?;
+pub fn record(out: &mut impl Sink, record: &RecordEntry<'_>, key: Payload, value: Payload) -> io::Result<()> {
+    let line = out.text()?;
+    line.extend_from_slice(b"{\"type\":\"record\"");
+    number(line, "offset", Some(record.offset));
+    number(line, "timestamp_ms", known(record.timestamp));
+    number(line, "sequence", known(record.sequence));
+    number(line, "key_length", length(record.key));
+    number(line, "value_length", length(record.value));
     match &record.control {
-        None => out.write_all(b",\"control\":null")?,
+        None => line.extend_from_slice(b",\"control\":null"),
         Some(Ok(control)) => {
-            write!(out, ",\"control\":\"{}\"", control.name())?;
+            line.extend_from_slice(format!(",\"control\":\"{}\"", control.name()).as_bytes());
             if let ControlRecord::EndTxn(marker) = control {
-                write!(out, ",\"coordinator_epoch\":{}", marker.coordinator_epoch)?;
+                number(line, "coordinator_epoch", Some(marker.coordinator_epoch.into()));
             }
         }
         Some(Err(error)) => {
-            out.write_all(b",\"control\":\"UNREADABLE\",\"control_error\":")?;
-            serde_json::to_writer(&mut *out, &error.to_string())?;
+            line.extend_from_slice(b",\"control\":\"UNREADABLE\",\"control_error\":");
+            serde_json::to_writer(&mut *line, &error.to_string())?;
         }
     }
-    out.write_all(b",\"headers\":[")?;
+    out.text()?.extend_from_slice(b",\"headers\":[");
     for (at, header) in record.headers.clone().enumerate() {
-        out.write_all(if at > 0 { b",{\"name\":" } else { b"{\"name\":" })?;
-        serde_json::to_writer(&mut *out, &String::from_utf8_lossy(header.name))?;
-        length(out, "value_length", header.value)?;
+        let line = out.text()?;
+        line.extend_from_slice(if at > 0 { b",{\"name\":" } else { b"{\"name\":" });
+        serde_json::to_writer(&mut *line, &String::from_utf8_lossy(header.name))?;
+        number(line, "value_length", length(header.value));
         payload::as_fields(out, "value", header.value, value)?;
-        out.write_all(b"}")?;
+        out.text()?.push(b'}');
     }
-    out.write_all(b"]")?;
+    out.text()?.push(b']');
     payload::as_fields(out, "key", record.key, key)?;
     payload::as_fields(out, "value", record.value, value)?;
-    out.write_all(b"}\n")
+    out.text()?.extend_from_slice(b"}\n");
+    Ok(())
 }
 
-fn number(out: &mut impl Write, name: &str, number: i64, there: bool) -> io::Result<()> {
-    if there { write!(out, ",\"{name}\":{number}") } else { write!(out, ",\"{name}\":null") }
-}
-
-fn length(out: &mut impl Write, name: &str, bytes: Option<&[u8]>) -> io::Result<()> {
-    match bytes {
-        Some(bytes) => write!(out, ",\"{name}\":{}", bytes.len()),
-        None => write!(out, ",\"{name}\":null"),
+fn number(line: &mut Vec<u8>, name: &str, number: Option<i64>) {
+    payload::name(line, name);
+    match number {
+        Some(number) => payload::number(line, number),
+        None => line.extend_from_slice(b"null"),
     }
+}
+
+fn length(bytes: Option<&[u8]>) -> Option<i64> {
+    bytes.map(|bytes| bytes.len() as i64)
 }

@@ -1,7 +1,7 @@
 //! Keys and values, in the form that was asked for. They are written as they come, piece by piece, so that a large one takes
 //! no more memory than it has.
 
-use std::io::{self, Write};
+use std::io;
 
 use clap::ValueEnum;
 use serde::de::IgnoredAny;
@@ -23,29 +23,49 @@ pub enum Payload {
     None,
 }
 
-/// How many bytes are turned into text at once.
+/// Where text is put together.
+pub trait Sink {
+    /// The text so far, to be appended to. Where there is much it may have been sent on, and none is left.
+    fn text(&mut self) -> io::Result<&mut Vec<u8>>;
+}
+
+impl Sink for Vec<u8> {
+    fn text(&mut self) -> io::Result<&mut Vec<u8>> {
+        Ok(self)
+    }
+}
+
+/// How many bytes are turned into text before a [`Sink`] may send it on.
 const PIECE: usize = 3 * 4096;
 
 /// Writes it for a person. A null one has been dealt with, and [`Payload::None`] too.
-pub fn as_text(out: &mut impl Write, bytes: &[u8], payload: Payload) -> io::Result<()> {
+pub fn as_text(out: &mut impl Sink, bytes: &[u8], payload: Payload) -> io::Result<()> {
     match payload {
         Payload::Json if is_json(bytes) => one_line(out, bytes),
         Payload::Text | Payload::Json => quoted(out, bytes),
         Payload::Hex => hex(out, bytes),
         Payload::Base64 => base64(out, bytes),
-        Payload::Length => write!(out, "{} bytes", bytes.len()),
+        Payload::Length => {
+            let text = out.text()?;
+            number(text, bytes.len() as i64);
+            text.extend_from_slice(b" bytes");
+            Ok(())
+        }
         Payload::None => Ok(()),
     }
 }
 
 /// Writes the fields `,"<name>":…` of an object for it. `None` is a null one.
-pub fn as_fields(out: &mut impl Write, name: &str, bytes: Option<&[u8]>, payload: Payload) -> io::Result<()> {
-    let (bytes, payload) = match (bytes, payload) {
-        (_, Payload::Length | Payload::None) => return Ok(()),
-        (None, _) => return write!(out, ",\"{name}\":null"),
-        (Some(bytes), payload) => (bytes, payload),
+pub fn as_fields(out: &mut impl Sink, name: &str, bytes: Option<&[u8]>, payload: Payload) -> io::Result<()> {
+    if matches!(payload, Payload::Length | Payload::None) {
+        return Ok(());
+    }
+    let line = out.text()?;
+    self::name(line, name);
+    let Some(bytes) = bytes else {
+        line.extend_from_slice(b"null");
+        return Ok(());
     };
-    write!(out, ",\"{name}\":")?;
     match payload {
         Payload::Hex => return in_quotes(out, |out| hex(out, bytes)),
         Payload::Base64 => return in_quotes(out, |out| base64(out, bytes)),
@@ -58,14 +78,28 @@ pub fn as_fields(out: &mut impl Write, name: &str, bytes: Option<&[u8]>, payload
         return json_string(out, text);
     }
     // What is no text, or no JSON, is told from what is.
-    write!(out, "null,\"{name}_base64\":")?;
+    line.extend_from_slice(b"null");
+    self::name(line, &format!("{name}_base64"));
     in_quotes(out, |out| base64(out, bytes))
 }
 
-fn in_quotes<W: Write>(out: &mut W, write: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
-    out.write_all(b"\"")?;
+/// Writes the name of a field that is not the first, which nothing has to be escaped in.
+pub fn name(line: &mut Vec<u8>, name: &str) {
+    line.extend_from_slice(b",\"");
+    line.extend_from_slice(name.as_bytes());
+    line.extend_from_slice(b"\":");
+}
+
+/// Writes a number in decimal digits.
+pub fn number(text: &mut Vec<u8>, number: i64) {
+    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+fn in_quotes<S: Sink>(out: &mut S, write: impl FnOnce(&mut S) -> io::Result<()>) -> io::Result<()> {
+    out.text()?.push(b'"');
     write(out)?;
-    out.write_all(b"\"")
+    out.text()?.push(b'"');
+    Ok(())
 }
 
 fn is_json(bytes: &[u8]) -> bool {
@@ -73,117 +107,158 @@ fn is_json(bytes: &[u8]) -> bool {
 }
 
 /// Writes JSON so that it stays on its line: a line break can only be one between two of its tokens.
-fn one_line(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    for (at, line) in bytes.split(|byte| matches!(byte, b'\n' | b'\r')).enumerate() {
-        if at > 0 {
-            out.write_all(b" ")?;
-        }
-        out.write_all(line)?;
+fn one_line(out: &mut impl Sink, bytes: &[u8]) -> io::Result<()> {
+    for piece in bytes.chunks(PIECE) {
+        out.text()?.extend(piece.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
     }
     Ok(())
 }
 
 /// Writes text in quotes as it would stand in a program: control characters, quotes, backslashes and bytes that are no UTF-8
 /// are escaped.
-pub fn quoted(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    // The second byte of a control character of two bytes says whether it is one.
-    out.write_all(b"\"")?;
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        // Nearly always all of it is text, and that is found out faster than where the chunks end.
-        let (text, invalid) = match std::str::from_utf8(rest) {
-            Ok(text) => (text, &[][..]),
-            Err(_) => rest.utf8_chunks().next().map_or(("", rest), |chunk| (chunk.valid(), chunk.invalid())),
-        };
-        rest = &rest[text.len() + invalid.len()..];
-        escaped(out, text.as_bytes(), [b'"', b'\\', 0x7f, 0xc2], |line, at| {
-            let byte = text.as_bytes()[at];
-            if matches!(byte, b'"' | b'\\') {
-                line.extend_from_slice(&[b'\\', byte]);
-                return 1;
-            }
-            let c = text[at..].chars().next().expect("a character starts here");
-            match c {
-                c if c.is_control() => line.extend(c.escape_default().map(|c| c as u8)),
-                _ => line.extend_from_slice(&text.as_bytes()[at..at + c.len_utf8()]),
-            }
-            c.len_utf8()
-        })?;
-        for byte in invalid {
-            write!(out, "\\x{byte:02x}")?;
-        }
-    }
-    out.write_all(b"\"")
-}
-
-/// Writes text as a JSON string.
-fn json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
+pub fn quoted(out: &mut impl Sink, bytes: &[u8]) -> io::Result<()> {
     in_quotes(out, |out| {
-        escaped(out, text.as_bytes(), [b'"', b'\\'], |line, at| {
-            match text.as_bytes()[at] {
-                b'"' => line.extend_from_slice(b"\\\""),
-                b'\\' => line.extend_from_slice(b"\\\\"),
-                b'\n' => line.extend_from_slice(b"\\n"),
-                b'\r' => line.extend_from_slice(b"\\r"),
-                b'\t' => line.extend_from_slice(b"\\t"),
-                byte => line.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        let mut rest = bytes;
+        loop {
+            rest = plain(out, rest, |word| control(word) | quote(word) | word.wrapping_add(each(1)) | word)?;
+            let Some(&byte) = rest.first() else { return Ok(()) };
+            let text = out.text()?;
+            match byte {
+                b'"' | b'\\' => text.extend_from_slice(&[b'\\', byte]),
+                0..0x80 => text.extend(char::from(byte).escape_default().map(|c| c as u8)),
+                _ => {
+                    let (foreign, others) = rest.split_at(foreign_run(rest));
+                    beyond_ascii(text, foreign);
+                    rest = others;
+                    continue;
+                }
             }
-            1
-        })
+            rest = &rest[1..];
+        }
     })
 }
 
-/// Writes text of which control bytes and those in `special` are replaced. Most bytes are neither, so they are looked at sixteen
-/// at a time and copied many at a time. `replace` is told where one is that is, and answers how many bytes it has dealt with.
-fn escaped<const N: usize>(
-    out: &mut impl Write,
-    text: &[u8],
-    special: [u8; N],
-    replace: impl Fn(&mut Vec<u8>, usize) -> usize,
-) -> io::Result<()> {
-    let mut line = Vec::with_capacity((text.len() + text.len() / 8 + 16).min(2 * PIECE));
-    let mut at = 0;
-    while at < text.len() {
-        let plain = plain_run(&text[at..], special).min(PIECE);
-        line.extend_from_slice(&text[at..at + plain]);
-        at += plain;
-        if at < text.len() && plain < PIECE {
-            at += replace(&mut line, at);
+/// How many bytes from the start on are not ASCII, at most a piece of them, and where that is less no part of a character.
+fn foreign_run(bytes: &[u8]) -> usize {
+    let run = bytes.iter().take(PIECE).position(u8::is_ascii).unwrap_or(bytes.len().min(PIECE));
+    let starts_at = |back: &usize| bytes.get(run - back).is_none_or(|byte| *byte & 0xc0 != 0x80);
+    run - (0..4.min(run)).find(starts_at).unwrap_or(0)
+}
+
+/// Writes bytes of which none is ASCII.
+fn beyond_ascii(text: &mut Vec<u8>, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid();
+        // The control characters beyond ASCII.
+        if valid.as_bytes().windows(2).any(|pair| pair[0] == 0xc2 && pair[1] < 0xa0) {
+            for c in valid.chars() {
+                match c.is_control() {
+                    true => text.extend(c.escape_default().map(|c| c as u8)),
+                    false => text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                }
+            }
+        } else {
+            text.extend_from_slice(valid.as_bytes());
         }
-        if line.len() >= PIECE {
-            out.write_all(&line)?;
-            line.clear();
+        for byte in chunk.invalid() {
+            text.extend_from_slice(b"\\x");
+            text.extend(hex_digits(*byte));
         }
     }
-    out.write_all(&line)
 }
 
-/// How many bytes from the start are neither control bytes nor in `special`.
-fn plain_run<const N: usize>(text: &[u8], special: [u8; N]) -> usize {
-    // Without a jump out of it, so that a compiler makes a few wide instructions of a block.
-    let is_found = |byte: u8| special.iter().fold(byte < b' ', |found, special| found | (byte == *special));
-    let is_plain = |block: &&[u8; 16]| block.iter().fold(0, |found, byte| found | u8::from(is_found(*byte))) == 0;
-    let plain = 16 * text.as_chunks::<16>().0.iter().take_while(is_plain).count();
-    text[plain..].iter().position(|byte| is_found(*byte)).map_or(text.len(), |rest| plain + rest)
+/// Writes text as a JSON string.
+fn json_string(out: &mut impl Sink, text: &str) -> io::Result<()> {
+    in_quotes(out, |out| {
+        let mut rest = text.as_bytes();
+        loop {
+            rest = plain(out, rest, |word| (control(word) | quote(word)) & !word)?;
+            let text = out.text()?;
+            let Some((&byte, others)) = rest.split_first() else { return Ok(()) };
+            rest = others;
+            match byte {
+                b'"' | b'\\' => text.extend_from_slice(&[b'\\', byte]),
+                b'\n' => text.extend_from_slice(b"\\n"),
+                b'\r' => text.extend_from_slice(b"\\r"),
+                b'\t' => text.extend_from_slice(b"\\t"),
+                _ => {
+                    text.extend_from_slice(b"\\u00");
+                    text.extend(hex_digits(byte));
+                }
+            }
+        }
+    })
 }
 
-fn hex(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = Vec::with_capacity(2 * bytes.len().min(PIECE));
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Sets the highest bit of the first byte of a word that is a control character of ASCII (but DEL). Other bytes get it if they have
+/// it already, or, as they may by a carry, behind such a one.
+fn control(word: u64) -> u64 {
+    word.wrapping_sub(each(b' '))
+}
+
+/// The same for quotes and backslashes.
+fn quote(word: u64) -> u64 {
+    (word ^ each(b'"')).wrapping_sub(each(1)) | (word ^ each(b'\\')).wrapping_sub(each(1))
+}
+
+/// Copies bytes up to the first that has to be replaced, and answers the rest. In what `special` makes of eight bytes the highest
+/// bit of the first such byte is set, and of none before it.
+fn plain<'a>(out: &mut impl Sink, mut bytes: &'a [u8], special: impl Fn(u64) -> u64) -> io::Result<&'a [u8]> {
+    while !bytes.is_empty() {
+        let piece = &bytes[..bytes.len().min(PIECE)];
+        let copied = copy_plain(out.text()?, piece, &special);
+        bytes = &bytes[copied..];
+        if copied < piece.len() {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Copies bytes up to the first that is special, and answers how many. Eight at a time, and those that should not have been are
+/// taken back.
+fn copy_plain(text: &mut Vec<u8>, bytes: &[u8], special: impl Fn(u64) -> u64) -> usize {
+    let marks = |word: u64| special(word) & each(0x80);
+    text.reserve(bytes.len());
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk::<8>() {
+        text.extend_from_slice(word);
+        let marks = marks(u64::from_le_bytes(*word));
+        if marks != 0 {
+            let plain = marks.trailing_zeros() as usize / 8;
+            text.truncate(text.len() - 8 + plain);
+            return at + plain;
+        }
+        at += 8;
+    }
+    let end = &bytes[at..];
+    let plain = end.iter().position(|byte| marks(each(*byte)) != 0).unwrap_or(end.len());
+    text.extend_from_slice(&end[..plain]);
+    at + plain
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn hex_digits(byte: u8) -> [u8; 2] {
+    [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]
+}
+
+fn hex(out: &mut impl Sink, bytes: &[u8]) -> io::Result<()> {
     for piece in bytes.chunks(PIECE) {
-        digits.clear();
-        digits.extend(piece.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]));
-        out.write_all(&digits)?;
+        out.text()?.extend(piece.iter().flat_map(|byte| hex_digits(*byte)));
     }
     Ok(())
 }
 
-fn base64(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+fn base64(out: &mut impl Sink, bytes: &[u8]) -> io::Result<()> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = Vec::with_capacity(4 * bytes.len().min(PIECE).div_ceil(3));
     // Pieces end where a group of three does.
     for piece in bytes.chunks(PIECE) {
-        text.clear();
+        let text = out.text()?;
         for group in piece.chunks(3) {
             let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
             let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
@@ -192,7 +267,6 @@ fn base64(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
             let fourth = if group.len() > 2 { letter(0) } else { b'=' };
             text.extend([letter(18), letter(12), third, fourth]);
         }
-        out.write_all(&text)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Entries as lines for people: a word for what it is, then name=value. Records are indented under their batch, and texts
 //! in them stand in quotes, so that nothing in them can be mistaken.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use doze::record::NO_SEQUENCE;
@@ -9,7 +9,7 @@ use doze::record::control::ControlRecord;
 use doze::storage::dump::{BatchEntry, Damage, Entry, FileType, ProducerEntry, RecordEntry, SnapshotFormat};
 
 use super::Counts;
-use super::payload::{self, Payload};
+use super::payload::{self, Payload, Sink};
 use crate::format;
 
 pub fn file(path: &Path, file_type: FileType, size: u64) -> String {
@@ -17,7 +17,7 @@ pub fn file(path: &Path, file_type: FileType, size: u64) -> String {
     format!("# {}: {}{base}, {}", format::path(path), file_type.name(), format::bytes(size))
 }
 
-pub fn end(counts: &Counts) -> String {
+pub fn end(counts: &Counts, is_cut: bool) -> String {
     let parts = [(counts.batches, "batches"), (counts.records, "records"), (counts.entries, "entries")];
     let mut parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
@@ -29,13 +29,20 @@ pub fn end(counts: &Counts) -> String {
         1 => parts.push("damage in one place".to_owned()),
         n => parts.push(format!("damage in {n} places")),
     }
-    if counts.cut {
+    if is_cut {
         parts.push("and more than the limit let through".to_owned());
     }
     format!("# {}", parts.join(", "))
 }
 
-pub fn entry(entry: &Entry) -> String {
+/// Writes an entry on a line.
+pub fn entry(line: &mut Vec<u8>, entry: &Entry) -> io::Result<()> {
+    line.extend_from_slice(self::line(entry).as_bytes());
+    line.push(b'\n');
+    Ok(())
+}
+
+fn line(entry: &Entry) -> String {
     match entry {
         Entry::Batch(batch) => self::batch(batch),
         Entry::Offset { offset, log_position, .. } => format!("index offset={offset} position={log_position}"),
@@ -139,52 +146,66 @@ fn damage(damage: &Damage) -> String {
     )
 }
 
-/// Writes a record on a line.
-pub fn record(out: &mut impl Write, record: &RecordEntry<'_>, key: Payload, value: Payload) -> io::Result<()> {
-    write!(out, "  offset={} time=", record.offset)?;
+/// Writes a record on a line. By hand, since there may be millions.
+pub fn record(out: &mut impl Sink, record: &RecordEntry<'_>, key: Payload, value: Payload) -> io::Result<()> {
+    let line = out.text()?;
+    number(line, "  offset=", record.offset);
+    line.extend_from_slice(b" time=");
     match record.timestamp {
-        ms if ms < 0 => out.write_all(b"none")?,
-        ms => out.write_all(format::timestamp(ms).as_bytes())?,
+        ms if ms < 0 => line.extend_from_slice(b"none"),
+        ms => format::append_timestamp(line, ms),
     }
     if record.sequence != NO_SEQUENCE {
-        write!(out, " sequence={}", record.sequence)?;
+        number(line, " sequence=", record.sequence.into());
     }
     match &record.control {
         None => {}
-        Some(Ok(ControlRecord::EndTxn(marker))) => {
-            let name = ControlRecord::EndTxn(*marker).name();
-            write!(out, " control={name} coordinator_epoch={}", marker.coordinator_epoch)?;
+        Some(Ok(control)) => {
+            line.extend_from_slice(format!(" control={}", control.name()).as_bytes());
+            if let ControlRecord::EndTxn(marker) = control {
+                number(line, " coordinator_epoch=", marker.coordinator_epoch.into());
+            }
         }
-        Some(Ok(control)) => write!(out, " control={}", control.name())?,
-        Some(Err(error)) => write!(out, " control=UNREADABLE ({error})")?,
+        Some(Err(error)) => line.extend_from_slice(format!(" control=UNREADABLE ({error})").as_bytes()),
     }
     let mut headers = record.headers.clone().peekable();
     if headers.peek().is_some() {
-        out.write_all(b" headers=[")?;
+        line.extend_from_slice(b" headers=[");
         for (at, header) in headers.enumerate() {
             if at > 0 {
-                out.write_all(b", ")?;
+                out.text()?.extend_from_slice(b", ");
             }
             payload::quoted(out, header.name)?;
             field(out, "", header.value, value)?;
         }
-        out.write_all(b"]")?;
+        out.text()?.push(b']');
     }
     // A marker's bytes say nothing more.
     if !matches!(record.control, Some(Ok(ControlRecord::EndTxn(_)))) {
         field(out, " key", record.key, key)?;
         field(out, " value", record.value, value)?;
     }
-    out.write_all(b"\n")
+    out.text()?.push(b'\n');
+    Ok(())
 }
 
-fn field(out: &mut impl Write, name: &str, bytes: Option<&[u8]>, payload: Payload) -> io::Result<()> {
+fn number(line: &mut Vec<u8>, name: &str, number: i64) {
+    line.extend_from_slice(name.as_bytes());
+    payload::number(line, number);
+}
+
+fn field(out: &mut impl Sink, name: &str, bytes: Option<&[u8]>, payload: Payload) -> io::Result<()> {
     if payload == Payload::None {
         return Ok(());
     }
-    write!(out, "{name}=")?;
+    let line = out.text()?;
+    line.extend_from_slice(name.as_bytes());
+    line.push(b'=');
     match bytes {
-        None => out.write_all(b"null"),
         Some(bytes) => payload::as_text(out, bytes, payload),
+        None => {
+            line.extend_from_slice(b"null");
+            Ok(())
+        }
     }
 }

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use doze::record::{BatchBuilder, BatchOptions, Codec};
+use doze::storage::dump::{Dump, Entry, Range};
 use doze::storage::log::EndMarker;
+use doze::sys::Env;
+use doze::sys::sim::Prng;
 use serde_json::{Value, json};
 
 use crate::make::{Data, Stopped, WRITTEN_MS, batch, batch_with, files};
@@ -239,6 +242,93 @@ fn it_goes_on_after_damage_and_ends_with_1() {
     assert_eq!(run.objects_of("end")[0]["damage"], 3);
     let text = doze(["dump-segment", copy.to_str().unwrap()]);
     assert!(text.stdout.contains("\nDAMAGE position="), "{}", text.stdout);
+}
+
+/// A log of some megabytes, in batches of all sizes up to some that are more than a thread reads at once.
+fn large_log(random: &mut Prng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut offset = 0;
+    while bytes.len() < 4 << 20 {
+        let codec = [Codec::None, Codec::Lz4, Codec::None][random.below(3) as usize];
+        let records = if random.below(30) == 0 { 8000 } else { 1 + random.below(300) as i64 };
+        let options = BatchOptions { base_offset: offset, codec, ..BatchOptions::default() };
+        let mut builder = BatchBuilder::new(options).unwrap();
+        for at in 0..records {
+            let value = format!("{}-\"{}\"", offset + at, "v".repeat(random.below(200) as usize));
+            builder.append(WRITTEN_MS + offset + at, Some(b"key"), Some(value.as_bytes()), &[]).unwrap();
+        }
+        bytes.extend_from_slice(&builder.finish(None).unwrap());
+        // Gaps, as the cleaner leaves them.
+        offset += records + random.below(2) as i64;
+    }
+    bytes
+}
+
+/// What threads guess from headers is wrong where there is damage, and nobody may notice.
+#[test]
+fn any_number_of_jobs_prints_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("00000000000000000000.log");
+    for seed in 0..6 {
+        println!("seed {seed}");
+        let mut random = Prng::new(seed);
+        let mut bytes = large_log(&mut random);
+        let len = bytes.len() as u64;
+        let starts: Vec<usize> = {
+            std::fs::write(&path, &bytes).unwrap();
+            let batches = doze(["dump-segment", "--json", path.to_str().unwrap()]).objects_of("batch");
+            batches.iter().map(|batch| batch["position"].as_u64().unwrap() as usize).collect()
+        };
+        for _ in 0..4 * seed {
+            let start = starts[random.below(starts.len() as u64) as usize];
+            match random.below(5) {
+                // A length that leads to where another batch starts, as if those between had never been.
+                0 => {
+                    let later = starts[random.below(starts.len() as u64) as usize];
+                    if later > start {
+                        bytes[start + 8..start + 12].copy_from_slice(&((later - start - 12) as u32).to_be_bytes());
+                    }
+                }
+                // One that leads to no batch.
+                1 => bytes[start + 9 + random.below(3) as usize] ^= 1 << random.below(8),
+                2 => bytes[start + 16] ^= 1 << random.below(8),
+                3 => {
+                    let from = random.below(len) as usize;
+                    let to = (from + random.below(1 << 18) as usize).min(bytes.len());
+                    bytes[from..to].fill(0);
+                }
+                _ => bytes[random.below(len) as usize] ^= 1 << random.below(8),
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let file = path.to_str().unwrap();
+        let read = Dump::open(&*Env::real().fs, &path, Range::default()).unwrap().map(Result::unwrap);
+        let read: Vec<_> = read
+            .filter_map(|entry| match entry {
+                Entry::Batch(batch) => Some(("batch", batch.position, batch.size)),
+                Entry::Damage(damage) => Some(("damage", damage.position, damage.bytes)),
+                _ => None,
+            })
+            .collect();
+        let number = |object: &Value, name: &str| object[name].as_u64().unwrap();
+        let shown = doze(["dump-segment", "--json", "--jobs", "3", file]).objects();
+        let shown = shown.iter().filter_map(|object| match object["type"].as_str().unwrap() {
+            "batch" => Some(("batch", number(object, "position"), number(object, "size"))),
+            "damage" => Some(("damage", number(object, "position"), number(object, "bytes"))),
+            _ => None,
+        });
+        assert_eq!(shown.collect::<Vec<_>>(), read, "seed {seed}: one reader who goes straight through finds another");
+        for more in [&[][..], &["--json"], &["--limit", "5000"], &["--from-offset", "3000", "--damaged"]] {
+            let run = |jobs| doze([&["dump-segment", "--records", "--jobs", jobs, file][..], more].concat());
+            let alone = run("1");
+            assert_eq!(alone.code == 1, alone.stdout.contains("DAMAGE") || alone.stdout.contains("\"damage\",\"po"));
+            for jobs in ["2", "7"] {
+                let shared = run(jobs);
+                assert!(shared.stdout == alone.stdout, "seed {seed}, {jobs} jobs, {more:?}");
+                assert_eq!((shared.code, shared.stderr), (alone.code, alone.stderr.clone()));
+            }
+        }
+    }
 }
 
 #[test]

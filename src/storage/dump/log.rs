@@ -10,7 +10,7 @@ use super::{Entry, Range};
 use crate::record::{
     BatchError, BatchHeader, Compression, HEADER_LEN, MAGIC_V2, NO_SEQUENCE, TimestampType, legacy, peek,
 };
-use crate::storage::log::{BatchAt, LONG_WALK, Walker};
+use crate::storage::log::{BatchAt, Walker};
 use crate::sys::File;
 
 /// The most bytes of a batch that are held in memory although its checksum is wrong, and the most that a record may inflate
@@ -58,6 +58,22 @@ impl BatchEntry {
     }
 }
 
+/// What is read of a log at once, and so about how much of it is a stretch, in bytes. Its own tests have small logs.
+pub const STRETCH: u64 = if cfg!(test) { 256 } else { 512 * 1024 };
+
+/// A place in a file between two entries, with what is known there of those before. Reading on from an equal place gives equal
+/// entries, whoever reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    position: u64,
+    /// The lowest offset that the next batch can have.
+    due: Option<i64>,
+    /// Whether the batch before was a message set of an old version, or there was none.
+    maybe_old: bool,
+    /// Whether message sets of the old versions are looked for behind damage.
+    looks_for_old: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct LogDump {
     file: Arc<dyn File>,
@@ -67,6 +83,8 @@ pub(super) struct LogDump {
     /// The lowest offset that the next batch can have.
     due: Option<i64>,
     range: Range,
+    /// Where the stretch ends: no batch behind it is read.
+    until: u64,
     /// The batch that was told last, and whether its checksum is right.
     current: Option<(BatchAt, bool)>,
     /// To be told next.
@@ -77,8 +95,47 @@ pub(super) struct LogDump {
 
 impl LogDump {
     pub fn new(file: Arc<dyn File>, size: u64, base: Option<i64>, range: Range) -> LogDump {
-        let walker = Walker::new(file.clone(), 0, size, LONG_WALK);
-        LogDump { file, walker, base, due: base, range, current: None, waiting: None, maybe_old: true }
+        let walker = Walker::new(file.clone(), 0, size, STRETCH as usize);
+        LogDump { file, walker, base, due: base, range, until: size, current: None, waiting: None, maybe_old: true }
+    }
+
+    /// Where it stands; `None` at the end. Not asked for between the damage and the header of a batch whose checksum is wrong.
+    pub fn place(&self) -> Option<Place> {
+        let place = Place {
+            position: self.walker.position(),
+            due: self.due,
+            maybe_old: self.maybe_old,
+            looks_for_old: self.walker.looks_for_old(),
+        };
+        (place.position < self.walker.end()).then_some(place)
+    }
+
+    /// Goes to `place` and on from there, up to the first entry at `until` or behind it; where that is not known the first behind
+    /// `place`.
+    pub fn go_to(&mut self, place: &Place, until: Option<&Place>) {
+        self.walker.skip_to(place.position);
+        self.walker.look_for_old(place.looks_for_old);
+        self.due = place.due;
+        self.maybe_old = place.maybe_old;
+        self.until = until.map_or(place.position + 1, |until| until.position);
+        self.current = None;
+        self.waiting = None;
+    }
+
+    /// Goes to `place` and on from there up to the end of a stretch. Answers where that will be if the headers say so and hold
+    /// what they promise.
+    pub fn go_to_stretch(&mut self, place: &Place) -> Option<Place> {
+        self.go_to(place, None);
+        // Where it cannot be read is told when the entries are asked for.
+        let last = self.walker.survey().ok()??;
+        let until = Place {
+            position: last.end(),
+            due: Some(last.last_offset.saturating_add(1)),
+            maybe_old: last.header.is_none(),
+            looks_for_old: self.walker.looks_for_old(),
+        };
+        self.go_to(place, Some(&until));
+        Some(until)
     }
 
     pub fn next(&mut self) -> io::Result<Option<Entry>> {
@@ -93,7 +150,7 @@ impl LogDump {
                 return Ok(Some(entry));
             }
             let position = self.walker.position();
-            if position >= self.walker.end() {
+            if position >= self.until.min(self.walker.end()) {
                 return Ok(None);
             }
             let Some(at) = self.walker.next()? else { return self.skip_damage(position, None).map(Some) };

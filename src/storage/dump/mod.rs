@@ -19,7 +19,8 @@
 //! of its name counts, and without its 20 digits nothing is lost but the base that the entries of an index count from.
 //!
 //! Memory: a page of the file, and for records their batch, at most [`LARGEST_HELD`] bytes of it unless its checksum vouches
-//! for it, and what its codec needs. Never writes. A [`Dump`] is for one thread.
+//! for it, and what its codec needs. Never writes. A [`Dump`] is for one thread; several with a dump each share a log by
+//! stretches ([`Dump::go_to_stretch`]).
 
 mod damage;
 mod indexes;
@@ -37,7 +38,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 pub use damage::{Damage, DamageKind};
-pub use log::{BatchEntry, LARGEST_HELD};
+pub use log::{BatchEntry, LARGEST_HELD, Place, STRETCH};
 pub use records::{Control, DumpHeaders, RecordEntry, Records, RecordsError};
 pub use snapshot::{ProducerEntry, SnapshotFormat, SnapshotHeader};
 
@@ -196,7 +197,8 @@ pub struct Dump {
     size: u64,
     content: Content,
     range: Range,
-    failed: bool,
+    /// There was an error, or of a file that is no log the last entry.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -225,7 +227,7 @@ impl Dump {
             FileType::Segment { kind, base, .. } => Content::Index(IndexDump::new(file, size, kind, base)),
             FileType::LeaderEpochs | FileType::Metadata => Content::Text(TextDump::new(file, size, file_type)),
         };
-        Ok(Dump { path: path.to_owned(), file_type, size, content, range, failed: false })
+        Ok(Dump { path: path.to_owned(), file_type, size, content, range, ended: false })
     }
 
     pub fn file_type(&self) -> FileType {
@@ -243,6 +245,34 @@ impl Dump {
         let Dump { path, content, .. } = self;
         let Content::Log(log) = content else { return Ok(Records::none()) };
         log.records().map_err(DumpError::of("read", path))
+    }
+
+    /// Where it stands, between two entries. `None` at the end, and after an error.
+    pub fn place(&self) -> Option<Place> {
+        match &self.content {
+            _ if self.ended => None,
+            Content::Log(log) => log.place(),
+            _ => Some(Place::default()),
+        }
+    }
+
+    /// Goes to `place`, and on from there for a stretch: as many entries as lie in about half a megabyte of a log, or all of
+    /// another file. Answers the place where that ends if it can be told in advance; then it holds as long as each batch of the
+    /// stretch is what its header says, and [`Dump::place`] tells once the entries were read. So threads with a dump each can share
+    /// a log.
+    pub fn go_to_stretch(&mut self, place: &Place) -> Option<Place> {
+        match &mut self.content {
+            Content::Log(log) => log.go_to_stretch(place),
+            _ => None,
+        }
+    }
+
+    /// Goes to `place`, and on from there up to `until`, which is as [`Dump::go_to_stretch`] answered it: if damage reaches beyond
+    /// it up to the first entry behind that.
+    pub fn go_to(&mut self, place: &Place, until: Option<&Place>) {
+        if let Content::Log(log) = &mut self.content {
+            log.go_to(place, until);
+        }
     }
 
     fn wanted(&mut self) -> io::Result<Option<Entry>> {
@@ -273,13 +303,17 @@ impl Dump {
 impl Iterator for Dump {
     type Item = Result<Entry, DumpError>;
 
-    /// The next entry. After an error, which is one of the file system and not of the bytes, there is none.
+    /// The next entry, of the stretch if one was gone to. After an error, which is one of the file system and not of the bytes,
+    /// there is none.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
+        if self.ended {
             return None;
         }
         let next = self.wanted().map_err(DumpError::of("read", &self.path));
-        self.failed = next.is_err();
+        self.ended = match &next {
+            Ok(entry) => entry.is_none() && !matches!(self.content, Content::Log(_)),
+            Err(_) => true,
+        };
         next.transpose()
     }
 }

@@ -28,7 +28,22 @@ impl Dir {
 }
 
 fn dump(path: &Path, range: Range) -> Vec<Entry> {
-    Dump::open(&OsFileSystem, path, range).unwrap().map(Result::unwrap).collect()
+    let open = || Dump::open(&OsFileSystem, path, range.clone()).unwrap();
+    let entries: Vec<Entry> = open().map(Result::unwrap).collect();
+    // Whoever reads it stretch by stretch reads the same.
+    let (mut by_stretches, mut next) = (Vec::new(), open().place());
+    while let Some(place) = next {
+        let mut dump = open();
+        let until = dump.go_to_stretch(&place);
+        let stretch: Vec<Entry> = dump.by_ref().map(Result::unwrap).collect();
+        let is_whole = damage(&stretch).is_empty();
+        next = dump.place();
+        assert!(!is_whole || until.is_none() || next.is_none() || next == until, "{until:?} was told, {next:?} it is");
+        assert!(next != Some(place), "it does not go on at {place:?}");
+        by_stretches.extend(stretch);
+    }
+    assert_eq!(by_stretches, entries);
+    entries
 }
 
 fn batch(base_offset: i64, records: usize, codec: Codec) -> Bytes {

@@ -135,7 +135,7 @@ impl Checker {
 
     /// Has batches of the versions before 2 looked for behind damage, also where none was come over yet.
     pub fn look_for_old(&mut self) {
-        self.walker.look_for_old();
+        self.walker.look_for_old(true);
     }
 
     /// The offset after the last good batch, the segment's base before the first.

@@ -93,8 +93,9 @@ pub(in crate::storage) struct Walker {
     end: u64,
     /// How much is read at once.
     step: usize,
-    /// Bytes of the file from `buffer_at` on.
+    /// The first `filled` are bytes of the file, from `buffer_at` on.
     buffer: Vec<u8>,
+    filled: usize,
     buffer_at: u64,
     /// Whether batches of the versions before 2 are looked for as well: one was come over, or may be there.
     is_old: bool,
@@ -111,6 +112,7 @@ impl Walker {
             end,
             step: step.max(HEADER_LEN),
             buffer: Vec::new(),
+            filled: 0,
             buffer_at: 0,
             is_old: false,
             before: 0,
@@ -132,14 +134,39 @@ impl Walker {
         self.position = position;
     }
 
-    /// Has [`Walker::find_next`] look for batches of the versions before 2 from the start on, and not only once one was come over.
-    pub fn look_for_old(&mut self) {
-        self.is_old = true;
+    /// Has [`Walker::find_next`] look for batches of the versions before 2 from the start on, or only once one was come over.
+    pub fn look_for_old(&mut self, from_the_start: bool) {
+        self.is_old = from_the_start;
+    }
+
+    /// Whether [`Walker::find_next`] looks for batches of the versions before 2.
+    pub fn looks_for_old(&self) -> bool {
+        self.is_old
     }
 
     /// Gives back the buffer's memory.
     pub fn forget(&mut self) {
         self.buffer = Vec::new();
+        self.filled = 0;
+    }
+
+    /// Steps over the next batch, and by their headers over those after it that a step from here holds whole. Its bytes stay in
+    /// the buffer for whoever skips back to read them. The last of the batches; `None` if not even one starts here.
+    pub fn survey(&mut self) -> io::Result<Option<BatchAt>> {
+        let (start, step) = (self.position, self.step);
+        let held_to = start + self.window(start, step, step)?.len() as u64;
+        let mut last = None;
+        while self.position + HEADER_LEN as u64 <= held_to {
+            let position = self.position;
+            match self.next()? {
+                Some(batch) if last.is_none() || batch.end() <= held_to => last = Some(batch),
+                _ => {
+                    self.position = position;
+                    break;
+                }
+            }
+        }
+        Ok(last)
     }
 
     /// Steps over the next batch. `None` at the end, and where there is no whole batch: [`Walker::position`] tells which.
@@ -160,26 +187,23 @@ impl Walker {
     /// The file's bytes from `at`, at least `need` of them unless the end comes first; `step` are read if some have to be.
     fn window(&mut self, at: u64, need: usize, step: usize) -> io::Result<&[u8]> {
         let need = need.min(usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX));
-        let buffered_to = self.buffer_at + self.buffer.len() as u64;
+        let buffered_to = self.buffer_at + self.filled as u64;
         if at < self.buffer_at || at + need as u64 > buffered_to {
             let want = step.max(need).min(usize::try_from(self.end - at).unwrap_or(usize::MAX));
-            self.buffer.resize(want, 0);
+            if self.buffer.len() < want {
+                self.buffer.resize(want, 0);
+            }
             self.buffer_at = at;
-            let mut filled = 0;
+            self.filled = 0;
             // The file may be shorter than it was said to be: then there is just less in the window.
-            while filled < need {
-                match self.file.read_at(&mut self.buffer[filled..], at + filled as u64) {
-                    Ok(0) => break,
-                    Ok(n) => filled += n,
-                    Err(e) => {
-                        self.buffer.clear();
-                        return Err(e);
-                    }
+            while self.filled < need {
+                match self.file.read_at(&mut self.buffer[self.filled..want], at + self.filled as u64)? {
+                    0 => break,
+                    n => self.filled += n,
                 }
             }
-            self.buffer.truncate(filled);
         }
-        Ok(&self.buffer[(at - self.buffer_at) as usize..])
+        Ok(&self.buffer[(at - self.buffer_at) as usize..self.filled])
     }
 
     /// The bytes between two positions; `None` if the file has become shorter. Holds all of them at once.
