@@ -132,6 +132,73 @@ def performance_tools(java, broker):
     return f"{2 * count} records"
 
 
+def share_tools(java, broker):
+    """kafka-share-groups, kafka-console-share-consumer and kafka-share-consumer-perf-test, with a restart between them."""
+    server = ("--bootstrap-server", broker.bootstrap)
+
+    def groups(*arguments):
+        return java.tool(TOOLS + "consumer.group.ShareGroupCommand", *server, *arguments)
+
+    def offsets(group, verbose=False):
+        """Start offset and lag by partition, as --describe tells them; None for a dash."""
+        shown = groups("--describe", "--group", group, *(["--verbose"] if verbose else []))
+        rows = [line.split() for line in shown.splitlines() if line.startswith(group)]
+        return shown, {int(row[2]): tuple(None if cell == "-" else int(cell) for cell in row[-2:]) for row in rows}
+
+    def from_the_beginning(group):
+        java.tool("kafka.admin.ConfigCommand", *server, "--alter", "--entity-type", "groups", "--entity-name", group, "--add-config",
+                  "share.auto.offset.reset=earliest")
+
+    java.tool(TOOLS + "TopicCommand", *server, "--create", "--topic", "shares", "--partitions", "1")
+    lines = [f"value {i}" for i in range(1000)]
+    java.tool(TOOLS + "ConsoleProducer", *server, "--topic", "shares", stdin="".join(line + "\n" for line in lines))
+    from_the_beginning("console")
+
+    def consume(count, *more):
+        return java.tool(TOOLS + "consumer.ConsoleShareConsumer", *server, "--topic", "shares", "--group", "console", "--max-messages", str(count),
+                         "--timeout-ms", "30000", *more).splitlines()
+
+    # Rejected records do not come again, those given back do.
+    seen = consume(100, "--reject") + consume(100)
+    consume(50, "--release")
+    broker.stop()
+    broker.start()
+    seen += consume(800)
+    if sorted(seen) != sorted(lines):
+        raise Difference(f"the console share consumer printed {len(seen)} lines that are not the 1000 produced: {seen[:3]}")
+
+    require("console" in groups("--list").split(), "kafka-share-groups --list", groups("--list"))
+    shown = groups("--list", "--state")
+    require(re.search(r"console\s+Empty", shown), "kafka-share-groups --list --state", shown)
+    shown = groups("--describe", "--group", "console", "--state")
+    require("Empty" in shown, "kafka-share-groups --describe --state", shown)
+    shown, found = offsets("console", verbose=True)
+    # Where it starts may lag behind what is done with.
+    require(set(found) == {0} and found[0][1] == 0, "kafka-share-groups --describe --verbose", shown)
+    plan = groups("--reset-offsets", "--group", "console", "--topic", "shares", "--to-earliest", "--dry-run")
+    require(re.search(r"^console\s+shares\s+0\s+0$", plan, re.M), "kafka-share-groups --reset-offsets --dry-run", plan)
+    require(offsets("console")[1] == found, "a dry run of kafka-share-groups changes nothing", shown)
+    groups("--reset-offsets", "--group", "console", "--topic", "shares", "--to-earliest", "--execute")
+    shown, found = offsets("console")
+    require(found == {0: (0, 1000)}, "kafka-share-groups --reset-offsets --execute", shown)
+    if sorted(consume(1000)) != sorted(lines):
+        raise Difference("after its offsets were reset a group does not get every record again")
+    shown = groups("--delete-offsets", "--group", "console", "--topic", "shares")
+    require("Successful" in shown, "kafka-share-groups --delete-offsets", shown)
+    shown, found = offsets("console")
+    require(not found, "the offsets after kafka-share-groups --delete-offsets", shown)
+    shown = groups("--delete", "--group", "console")
+    require("successful" in shown, "kafka-share-groups --delete", shown)
+    require("console" not in groups("--list").split(), "kafka-share-groups --delete", groups("--list"))
+
+    from_the_beginning("measured")
+    shown = java.tool(TOOLS + "ShareConsumerPerformance", *server, "--topic", "shares", "--group", "measured", "--num-records", "1000", "--threads", "2",
+                      "--timeout", "30000", "--hide-header")
+    row = shown.strip().splitlines()[-1].split(",")
+    require(len(row) > 5 and int(row[5]) == 1000, "kafka-share-consumer-perf-test", shown)
+    return "share groups, their offsets, console and performance consumers"
+
+
 COMPLAINT = re.compile(r"mismatch|corrupt|non-consecutive|invalid|isvalid: false|exception|error|not valid|out of order|Could not|unexpected", re.I)
 
 
