@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use doze::storage::offline::{Origin, Stop};
-use doze::storage::verify::{Consequence, Finding, PartitionReport, Repair, Report, Unchecked};
+use doze::storage::verify::{Consequence, Finding, Kind, PartitionReport, Repair, Report, Unchecked};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -188,8 +188,16 @@ fn for_people(out: &mut Output, report: &Report, asked_for: &Path) -> Result<(),
     } else {
         out.line(&format!("{} is {whose}, {stop}.", format::path(&report.dir)))?;
     }
-    if let Some(first) = report.of(Consequence::Harmless).next() {
-        let (count, example) = (report.of(Consequence::Harmless).count(), format::path(&first.file));
+    let is_emptied = |finding: &&Finding| finding.kind == Kind::Emptied;
+    let (emptied, others): (Vec<&Finding>, Vec<&Finding>) = report.of(Consequence::Harmless).partition(is_emptied);
+    if let Some(first) = emptied.first() {
+        let (count, example) = (emptied.len(), format!("{} of {}", offsets(first), who(first)));
+        let where_to = "the manifest of the recovery has what was there";
+        let what = format!("{count} empty batches are in the place of what a recovery took out ({example} for one)");
+        out.line(&format!("Besides, {}; {where_to}, --json has all.", format::printable(&what)))?;
+    }
+    if let Some(first) = others.first() {
+        let (count, example) = (others.len(), format::path(&first.file));
         let what = format!(
             "{count} files or folders are left over or foreign, and do no harm ({example} for one; --json has all)"
         );

@@ -7,7 +7,7 @@ use super::error::RecoverError;
 use super::partition;
 use super::plan::Plan;
 use super::quarantine::{self, Kept, Piece};
-use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, ResourceType};
+use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, Mutation, ResourceType};
 use crate::storage::log::LogConfig;
 use crate::storage::names;
 use crate::storage::offline::{CatalogState, DataDir, Origin, Stop};
@@ -78,21 +78,27 @@ pub fn apply(
         let configs = dir.catalog().map(|catalog| catalog.configs());
         let own = configs.as_ref().and_then(|configs| configs.get(ResourceType::Topic, &work.topic).cloned());
         let config: LogConfig = (options.log_config)(own.as_deref().unwrap_or(&ConfigMap::new()));
-        let mended = partition::mend(env, dir.origin(), work, &config, log_start(dir, work)?, accept)?;
+        let mended = partition::mend(env, dir.origin(), work, &config, log_start(dir, work, accept)?, accept)?;
         if !mended.flushed {
             applied.unchecked.push(name);
         }
     }
+    let starts = plan.partitions.iter().filter_map(|work| Some((work.partition, work.raises_start(accept)?)));
+    let starts: Vec<Mutation> =
+        starts.map(|(partition, (topic_id, offset))| Mutation::RaiseLogStart { topic_id, partition, offset }).collect();
     let rebuild = plan.rebuild_catalog && (accept || !plan.pieces_of_catalog());
     if rebuild {
         progress(names::CATALOG);
         applied.rebuilt = Some(catalog::rebuild(dir)?);
     } else if let CatalogState::Open(_) = dir.catalog_state()
         && plan.leave_mark
-        && !matches!(dir.stop(), Stop::Clean { .. })
+        && (!starts.is_empty() || !matches!(dir.stop(), Stop::Clean { .. }))
     {
         // What an unclean stop has left of it is written over itself, and flushed.
         let catalog = Catalog::open(env, dir.catalog_path())?;
+        if !starts.is_empty() {
+            catalog.commit_blocking(starts)?;
+        }
         catalog.close()?;
     }
     let catalog_is_sound = !plan.rebuild_catalog || rebuild;
@@ -146,7 +152,10 @@ fn pieces(plan: &Plan, accept_loss: bool) -> Vec<Piece> {
 }
 
 /// The first offset that counts of a partition, as the catalog has it.
-fn log_start(dir: &DataDir, work: &partition::PartitionWork) -> Result<i64, CatalogError> {
+fn log_start(dir: &DataDir, work: &partition::PartitionWork, accept_loss: bool) -> Result<i64, CatalogError> {
+    if let Some((_, start)) = work.raises_start(accept_loss) {
+        return Ok(start);
+    }
     let Some(catalog) = dir.catalog() else { return Ok(0) };
     match catalog.topics().by_name(&work.topic) {
         Some(topic) => catalog.log_start(topic.id, work.partition),

@@ -8,6 +8,7 @@
 //! - A batch that is good stays, at its offset. A batch whose frame can be put right is.
 //! - Whatever is cut off, taken out or removed is kept in a quarantine folder, with a manifest, and is on the medium there before
 //!   the first byte of the directory changes ([`quarantine`]).
+//! - Offsets are never given twice, and none is missing: an empty batch stands for those whose records are lost.
 //! - What loses records that may have been acknowledged ([`Step::loses`]) is only done if that was accepted. What is not done is
 //!   answered as left.
 //! - The mark of a clean stop goes before anything is changed, and comes back when everything was checked and flushed. So after

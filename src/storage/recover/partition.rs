@@ -14,7 +14,7 @@ use crate::storage::log::{LeaderEpochs, read_leader_epochs};
 use crate::storage::names::{self, FileKind, PartitionFile, Stage};
 use crate::storage::offline::{DataDir, Origin, PartitionFolder};
 use crate::storage::store::DirError;
-use crate::storage::verify::{Finding, Kind};
+use crate::storage::verify::{Consequence, Finding, Kind};
 use crate::sys::DirEntry;
 pub(super) use mend::mend;
 
@@ -46,6 +46,10 @@ pub(super) struct PartitionWork {
     /// The next start would take the files as they are.
     trusted: bool,
     flush_failed: bool,
+    /// How far the log went that ends before, as something beside it says.
+    reached: Option<i64>,
+    /// Where the log starts, if the catalog has it start before.
+    start: Option<(Uuid, i64)>,
 }
 
 impl PartitionWork {
@@ -68,6 +72,8 @@ impl PartitionWork {
             reopen: false,
             trusted,
             flush_failed: false,
+            reached: None,
+            start: None,
         }
     }
 
@@ -99,10 +105,16 @@ impl PartitionWork {
         }
     }
 
+    /// Where its log starts, if that is to be said to the catalog.
+    pub fn raises_start(&self, accept_loss: bool) -> Option<(Uuid, i64)> {
+        self.start.filter(|_| accept_loss)
+    }
+
     /// Whether records go with a stretch.
     fn loses(&self, file: &Surveyed, stretch: &Stretch) -> bool {
         match stretch.kind {
-            StretchKind::Tail => self.trusted,
+            StretchKind::Tail => self.trusted || self.reached.is_some(),
+            StretchKind::Missing => true,
             StretchKind::Damaged => !self.torn.contains(&(file.base, stretch.position)),
             StretchKind::Repeated | StretchKind::Mendable => false,
         }
@@ -169,6 +181,7 @@ pub(super) fn plan(
     let has_log = entries.iter().any(is_log);
     if look && has_log {
         work.surveyed = repair::survey(fs, &folder.path, progress)?;
+        add_missing(&mut work, findings, left);
         mend_epochs(dir, &mut work, findings, left)?;
         plan_logs(dir, &mut work);
         // A segment that is written anew gets new indexes; of one that stays damaged they would be found wrong again.
@@ -193,6 +206,44 @@ pub(super) fn plan(
     }
     // What is kept of a start that finds the log shorter, or of one that opens it.
     Ok((!work.steps.is_empty()).then_some(work))
+}
+
+/// Adds the offsets that are in no batch to what the look at the logs has found, and those that a log has reached that ends before.
+fn add_missing(work: &mut PartitionWork, findings: &[&Finding], left: &mut Vec<Left>) {
+    let is_moved = work.surveyed.iter().any(|file| file.is_misnamed() || file.surplus.is_some());
+    for finding in findings.iter().filter(|finding| finding.consequence == Consequence::Lost) {
+        let (Some((base, FileKind::Log, _)), Some((from, to))) = (base_of(finding), finding.offsets) else { continue };
+        let Some(file) = work.surveyed.iter_mut().find(|file| file.base == base && file.surplus.is_none()) else {
+            continue;
+        };
+        if let Some(tail) = file.stretches.last_mut().filter(|stretch| stretch.kind == StretchKind::Tail) {
+            if to > file.end && repair::gap_fits(file.end, to) {
+                tail.offsets = (file.end, to);
+                work.reached = Some(to);
+            }
+            continue;
+        }
+        if finding.kind != Kind::MissingOffsets {
+            continue;
+        }
+        let position = finding.position.unwrap_or(file.len);
+        let is_known = file.stretches.iter().any(|stretch| (stretch.position..=stretch.end()).contains(&position));
+        let to = file.next.map_or(to, |next| to.min(next));
+        if is_moved || is_known {
+            // It is looked at again once that is put right.
+        } else if repair::gap_fits(from, to) {
+            file.stretches.push(Stretch {
+                position,
+                bytes: 0,
+                offsets: (from, to),
+                kind: StretchKind::Missing,
+                mend: None,
+            });
+            file.stretches.sort_by_key(|stretch| stretch.position);
+        } else {
+            leave(left, finding);
+        }
+    }
 }
 
 /// Batches whose leader epoch is wrong get the right one. Where it is not they that are wrong, the checkpoint is, and is made anew.
@@ -327,8 +378,20 @@ fn plan_finding(
         | Kind::BadOffset
         | Kind::BadEpoch
         | Kind::TornTail
+        | Kind::MissingOffsets
         | Kind::Overlap
         | Kind::WrongFile => return Ok(true),
+        Kind::LogStart if finding.consequence == Consequence::Lost => match (topic_id(dir, folder)?, finding.offsets) {
+            (Some(id), Some((_, start))) if dir.origin() == Origin::Doze && dir.catalog().is_some() => {
+                work.start = Some((id, start));
+                let detail = format!("the segments before are gone: the catalog says that the log starts at {start}");
+                let step = work.step(dir, Action::RaiseLogStart, "", detail);
+                (step.loses, step.offsets) = (true, finding.offsets);
+            }
+            // A catalog that is made anew goes by the segments.
+            _ if catalog_is_lost => {}
+            _ => leave(left, finding),
+        },
         Kind::TornIndex | Kind::BadIndex | Kind::StaleIndex
             if !matches!(base_of(finding), Some((_, FileKind::TxnIndex, _))) =>
         {
@@ -489,9 +552,13 @@ fn plan_stretch(dir: &DataDir, work: &mut PartitionWork, file: &Surveyed, stretc
         _ => format!("offsets {from} to {}", to - 1),
     };
     let (action, detail) = match stretch.kind {
-        StretchKind::Tail if loses => {
+        StretchKind::Tail if work.trusted => {
             (Action::CutTail, "no good batch is behind it, though the last stop was a clean one".to_owned())
         }
+        StretchKind::Tail if loses => {
+            (Action::CutTail, format!("no good batch is behind it, and the log went further: {offsets}"))
+        }
+        StretchKind::Missing => (Action::FillGap, format!("nothing is left of {offsets}; an empty batch says so")),
         StretchKind::Tail => (Action::CutTail, "the log was being written when its broker ended".to_owned()),
         StretchKind::Damaged => (Action::TakeOut, format!("no good batch: {offsets}")),
         StretchKind::Repeated => (Action::TakeOutRepeated, "the same batch is in the log once more".to_owned()),

@@ -37,6 +37,8 @@ actions! {
     CutTail = "cut-tail",
     /// Takes what is no good batch out of a log; what comes after it stays, at its offsets.
     TakeOut = "take-out",
+    /// Writes an empty batch for offsets that are in no batch.
+    FillGap = "fill-gap",
     /// Takes a batch out that is in the log once more.
     TakeOutRepeated = "take-out-repeated",
     /// Puts the frame of a batch right: its length, magic byte, base offset or leader epoch.
@@ -63,6 +65,8 @@ actions! {
     ClearFlushFailed = "clear-flush-failed",
     /// Makes the folder of a partition that is gone, with an empty log.
     MakePartition = "make-partition",
+    /// Has the catalog say that a log starts where its first segment does.
+    RaiseLogStart = "raise-log-start",
     /// Makes the catalog anew from the folders of the partitions.
     RebuildCatalog = "rebuild-catalog",
     /// Checks and flushes the log after an unclean stop, writes its indexes and a producer snapshot.

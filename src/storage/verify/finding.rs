@@ -55,6 +55,8 @@ named! {
         TornTail = "torn-tail",
         /// Offsets that should be in the log and are in no segment: a file is missing, or a batch was taken out.
         MissingOffsets = "missing-offsets",
+        /// An empty batch for offsets whose records were lost, as a recovery leaves it.
+        Emptied = "emptied",
         /// Two segments hold the same offsets.
         Overlap = "overlap",
         /// A log file whose batches belong under another name.

@@ -106,7 +106,11 @@ impl Task {
         };
         let strict = self.sparse_below <= self.files.base;
         let is_start = self.files.base == 0 && self.log_start == 0;
-        let aborted = self.index::<AbortedTransaction>(self.files.aborted.as_ref(), "", txn_repair, &mut notes);
+        let aborted = match &self.files.aborted {
+            Some(file) => self.index::<AbortedTransaction>(Some(file), "", txn_repair, &mut notes),
+            // There is none where nothing was aborted; what should be in it is found under its name.
+            None => Entries::new(&self.index_name(crate::storage::names::FileKind::TxnIndex), None, 0),
+        };
         let mut scanned = Scanned {
             notes: notes.fresh(),
             totals: Totals { segments: 1, ..Totals::default() },
@@ -408,6 +412,13 @@ impl Pass<'_> {
                 let why = format!("the log goes from before offset {from} to {}", batch.base_offset);
                 let lost = (Consequence::Lost, Repair::Nothing);
                 scanned.notes.add(self.log, place, Kind::MissingOffsets, lost, why);
+                scanned.producers.lose_track();
+            }
+            if header.records_count == 0 && !header.has_producer_id() && !is_sparse {
+                let place = Place::bytes(batch.position, batch.size)
+                    .with_offsets(batch.base_offset, batch.last_offset.saturating_add(1));
+                let why = "it has no records: an empty batch is in the place of what a recovery took out";
+                scanned.notes.add(self.log, place, Kind::Emptied, (Consequence::Harmless, Repair::Nothing), why);
                 scanned.producers.lose_track();
             }
             scanned.epochs.batch(self.log, header.partition_leader_epoch, batch, &mut scanned.notes);

@@ -39,6 +39,9 @@ pub(in crate::storage) enum StretchKind {
     Repeated,
     /// A batch of which the frame is damaged and can be put right.
     Mendable,
+    /// No bytes at all: offsets that are in no batch. The look at a log's bytes does not tell these, whoever knows what should
+    /// be there adds them.
+    Missing,
 }
 
 /// How a batch is put right.
@@ -83,7 +86,8 @@ pub(in crate::storage) struct Surveyed {
     pub end: i64,
     /// How many batches are good.
     pub good: u64,
-    pub is_last: bool,
+    /// Where the batches of the next file belong; `None` for the last file.
+    pub next: Option<i64>,
     /// The file is one too many: what belongs there is in another file. `Some(true)`: that one has the same bytes.
     pub surplus: Option<bool>,
 }
@@ -127,7 +131,7 @@ pub(in crate::storage) fn survey(
             stretches: Vec::new(),
             end: belongs,
             good: 0,
-            is_last: false,
+            next: None,
             surplus: None,
         });
     }
@@ -144,7 +148,7 @@ pub(in crate::storage) fn survey(
     for (nth, at) in counts.iter().enumerate() {
         let limit = counts.get(nth + 1).map(|next| files[*next].belongs);
         let file = &mut files[*at];
-        file.is_last = limit.is_none();
+        file.next = limit;
         let path = dir.join(names::segment_file(file.base, FileKind::Log));
         let opened = fs.open(&path, OpenMode::Read).map_err(FileError::of("open", &path))?;
         let mut scan = Scan::new(opened, file, limit);
@@ -458,9 +462,10 @@ impl Scan {
         for size in by_frame.into_iter().chain([end - at]) {
             let mut head = [0; HEADER_LEN];
             let fits = usize::try_from(size).is_ok_and(|size| (HEADER_LEN..i32::MAX as usize).contains(&size));
-            if !fits || self.file.read_exact_at(&mut head, at).is_err() {
+            if !fits {
                 continue;
             }
+            self.file.read_exact_at(&mut head, at)?;
             let was = head;
             head[8..12].copy_from_slice(&(size as i32 - 12).to_be_bytes());
             head[16] = MAGIC_V2 as u8;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{PartitionWork, span_of_moves};
-use crate::storage::log::repair::{self, StretchKind, Surveyed};
-use crate::storage::log::{LogConfig, PartitionLog, write_partition_metadata};
+use crate::storage::log::repair::{self, Choices, Stretch, StretchKind, Surveyed};
+use crate::storage::log::{LeaderEpochs, LogConfig, PartitionLog, read_leader_epochs, write_partition_metadata};
 use crate::storage::names::{self, FileKind};
 use crate::storage::offline::Origin;
 use crate::storage::recover::RecoverError;
@@ -117,6 +117,8 @@ fn restage(
     indexes: &mut BTreeSet<i64>,
 ) -> Result<(), RecoverError> {
     let fs = &*env.fs;
+    let epochs = read_leader_epochs(fs, dir).map_err(DirError::of("read the leader epochs of", dir))?;
+    let epochs = LeaderEpochs::new(epochs.unwrap_or_default());
     let span = span_of_moves(&work.surveyed);
     let mut groups: Vec<Vec<&Surveyed>> = Vec::new();
     if !span.is_empty() {
@@ -126,9 +128,12 @@ fn restage(
         if span.iter().any(|moved| moved.base == file.base) {
             continue;
         }
-        let in_the_middle = file.stretches.iter().any(|stretch| {
-            stretch.kind != StretchKind::Tail && (stretch.mend.is_some() || work.goes(file, stretch, accept_loss))
-        });
+        // What leaves a gap is written anew as well, with a batch for the offsets.
+        let is_cut = |stretch: &Stretch| stretch.kind == StretchKind::Tail && stretch.offsets.1 <= file.end;
+        let in_the_middle = file
+            .stretches
+            .iter()
+            .any(|stretch| !is_cut(stretch) && (stretch.mend.is_some() || work.goes(file, stretch, accept_loss)));
         let tail = file.stretches.last().filter(|stretch| stretch.kind == StretchKind::Tail);
         if in_the_middle {
             groups.push(vec![file]);
@@ -151,9 +156,11 @@ fn restage(
             aborted.push(known.unwrap_or_default());
             indexes.remove(&file.base);
         }
-        repair::restage(&env.fs, dir, &group, &aborted, interval, &|file, stretch| {
-            work.goes(file, stretch, accept_loss)
-        })?;
+        let what = Choices {
+            goes: &|file, stretch| work.goes(file, stretch, accept_loss),
+            fills: &|file, stretch| work.loses(file, stretch),
+        };
+        repair::restage(&env.fs, dir, &group, &aborted, interval, &epochs, what)?;
     }
     Ok(())
 }
@@ -177,9 +184,13 @@ fn reopen(
         .map_err(|source| RecoverError::Open { dir: path.clone(), source })?;
     let found = log.offsets().end;
     log.close().map_err(|source| RecoverError::Close { dir: path.clone(), source })?;
-    match work.surveyed.iter().rfind(|file| file.surplus.is_none() && file.good > 0) {
-        Some(last) if whole && last.end != found && found > log_start => {
-            Err(RecoverError::Unexpected { dir: path, found, expected: last.end })
+    let mut ends = work.surveyed.iter().filter(|file| file.surplus.is_none()).filter_map(|file| {
+        let filled = file.stretches.iter().filter(|stretch| work.loses(file, stretch)).map(|stretch| stretch.offsets.1);
+        filled.max().or((file.good > 0).then_some(file.end)).map(|end| end.max(file.end))
+    });
+    match ends.next_back() {
+        Some(expected) if whole && expected != found && found > log_start => {
+            Err(RecoverError::Unexpected { dir: path, found, expected })
         }
         _ => Ok(()),
     }
