@@ -4,14 +4,18 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.zip.CRC32;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -23,6 +27,7 @@ import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Directories for the offline commands to be compared over. What the commands are for is told in ../offline. */
@@ -34,6 +39,7 @@ public final class Offline {
         switch (args[0]) {
             case "write" -> write(args[1], Long.parseLong(args[2]), Integer.parseInt(args[3]), Integer.parseInt(args[4]));
             case "old" -> old(Path.of(args[1]));
+            case "read" -> read(args[1], args[2], List.of(args).subList(3, args.length));
             case "open" -> open(args[1], Boolean.parseBoolean(args[2]));
             case "large" -> large(args[1], args[2], Long.parseLong(args[3]), Integer.parseInt(args[4]), args[5]);
             default -> throw new IllegalArgumentException(args[0]);
@@ -141,6 +147,36 @@ public final class Offline {
                 new TopicPartition("codecs", 0), new OffsetAndMetadata(3),
                 new TopicPartition("transactions", 0), new OffsetAndMetadata(1))).all().get();
         }
+    }
+
+    /** read BOOTSTRAP ISOLATION TOPIC...: a line for each record (topic, partition, offset, checksum) and each partition (topic, partition, its end). */
+    private static void read(String bootstrap, String isolation, List<String> topics) throws Exception {
+        Map<String, Object> config = new HashMap<>();
+        config.put("bootstrap.servers", bootstrap);
+        config.put("isolation.level", isolation);
+        StringBuilder lines = new StringBuilder();
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            List<TopicPartition> partitions = topics.stream().flatMap(topic -> consumer.partitionsFor(topic).stream())
+                .map(info -> new TopicPartition(info.topic(), info.partition())).toList();
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+            long deadline = System.nanoTime() + 60_000_000_000L;
+            while (partitions.stream().anyMatch(partition -> consumer.position(partition) < ends.get(partition))) {
+                if (System.nanoTime() > deadline) {
+                    throw new IllegalStateException("a reader stays before the end: " + ends);
+                }
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
+                    CRC32 crc = new CRC32();
+                    for (byte[] part : new byte[][] {record.key(), record.value(), bytes(record.headers().toString())}) {
+                        crc.update(part == null ? bytes("null") : part);
+                    }
+                    lines.append(String.format("%s\t%d\t%d\t%08x%n", record.topic(), record.partition(), record.offset(), crc.getValue()));
+                }
+            }
+            ends.forEach((partition, end) -> lines.append(String.format("%s\t%d\t%d%n", partition.topic(), partition.partition(), end)));
+        }
+        System.out.print(lines);
     }
 
     /** open BOOTSTRAP EXIT: leaves a transaction open; then, if EXIT, ends without another word, else stays. */

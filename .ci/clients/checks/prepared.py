@@ -72,6 +72,15 @@ def java_parts():
     return libs, classes
 
 
+def offline_parts():
+    """Apache Kafka's jars, and the class that writes directories for the offline commands to be looked at with."""
+    need("java", "javac", "mvn")
+    libs = run([CI / "kafka-libs"], patience_s=900).strip()
+    source = CI / "checks/java/Offline.java"
+    classes = built("offline", [source], lambda folder: run(["javac", "-nowarn", "-cp", f"{libs}/*", "-d", folder, source], patience_s=300))
+    return libs, classes
+
+
 def connect_libs():
     """The jars of Kafka Connect and MirrorMaker."""
     need("java", "mvn")

@@ -257,6 +257,12 @@ impl SegmentProducers {
                 let why = format!("the transaction of producer {id} that was aborted at {offset} is not in it");
                 self.bad_index(Place::offsets(start, offset.saturating_add(1)), &why, notes);
             }
+            // It has records here, whatever it has before.
+            if let (Open::Before, Some(start), true, true) = (open, maybe_start, aborted, self.strict) {
+                let why = format!("the transaction of producer {id} that was aborted at {offset} is not in it");
+                self.bad_index(Place::offsets(start, offset.saturating_add(1)), &why, notes);
+                return Ok(None);
+            }
             let is_unknown = open == Open::Before;
             return Ok(is_unknown.then_some(Ends { offset, aborted, maybe_start, entry: None }));
         };

@@ -61,8 +61,9 @@ impl State {
                 let suspect = (Consequence::Suspect, Repair::Nothing);
                 notes.add(log, place, kind, suspect, format!("producer {id}: {why}"));
             }
-            if let Some(ends) = seen.ends.filter(|_| certain && segment.is_strict()) {
-                self.check_end(*id, before.and_then(|before| before.open).or(ends.maybe_start), ends, &segment, notes);
+            if let Some(ends) = seen.ends.filter(|_| segment.is_strict()) {
+                let open = before.and_then(|before| before.open).or(ends.maybe_start);
+                self.check_end(*id, open, ends, certain, &segment, notes);
             }
         }
         if segment.uncertain {
@@ -82,8 +83,17 @@ impl State {
         }
     }
 
-    /// A marker that ends what was open before its segment, against the index.
-    fn check_end(&self, id: i64, open: Option<i64>, ends: Ends, segment: &SegmentProducers, notes: &mut Notes) {
+    /// A marker that ends what was open before its segment, against the index. `certain`: the transaction is known to start where
+    /// it is open from; it has records there in any case.
+    fn check_end(
+        &self,
+        id: i64,
+        open: Option<i64>,
+        ends: Ends,
+        certain: bool,
+        segment: &SegmentProducers,
+        notes: &mut Notes,
+    ) {
         if !ends.aborted {
             return;
         }
@@ -91,7 +101,7 @@ impl State {
             (Some(start), None) => {
                 format!("the transaction of producer {id} that was aborted at {} is not in it", ends.offset.max(start))
             }
-            (Some(start), Some(entry)) if entry.first_offset != start => {
+            (Some(start), Some(entry)) if certain && entry.first_offset != start => {
                 format!("the transaction of producer {id} that was aborted at {} starts at {start}", ends.offset)
             }
             _ => return,
