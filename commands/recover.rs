@@ -1,5 +1,6 @@
 //! `doze recover`: looks at a stopped directory, shows what it would do, asks, keeps what it removes, and does it.
 
+mod hanging;
 mod report;
 
 use std::io::{self, BufRead, IsTerminal, Write};

@@ -5,6 +5,7 @@ use doze::storage::recover::{Action, Applied, Left, Plan, Step};
 use serde_json::{Value, json};
 
 use super::RecoverArgs;
+use super::hanging::{self, Hanging};
 use crate::exit::{Code, Failure};
 use crate::format;
 use crate::output::{Output, Rows, number, text};
@@ -165,13 +166,6 @@ pub fn applied(
             for (folder, why) in &rebuilt.left_out {
                 output.line(&format!("left out {}: {why}", format::printable(folder)))?;
             }
-            for (topic, partition, producer, start) in &rebuilt.open_transactions {
-                output.line(&format!(
-                    "a transaction of producer {producer} is open in {topic}-{partition} since offset {start}, and nobody is left \
-                     to end it: readers of committed records wait there until it is ended with 'kafka-transactions.sh abort \
-                     --topic {topic} --partition {partition} --start-offset {start}'"
-                ))?;
-            }
         }
     }
     Ok(())
@@ -212,6 +206,26 @@ pub fn end(
             output.line(&format!("{what}: {file}: {}", entry.finding.detail))?;
         }
     }
+    let hanging = hanging::find(dir)?;
+    for transaction in &hanging {
+        let Hanging { topic, partition, producer_id, first_offset } = transaction;
+        if output.is_json() {
+            output.object(&json!({
+                "type": "hanging-transaction",
+                "topic": topic,
+                "partition": partition,
+                "producer_id": producer_id,
+                "first_offset": first_offset,
+                "command": transaction.command(),
+            }))?;
+        } else {
+            output.line(&format!(
+                "a transaction of producer {producer_id} is open in {topic}-{partition} since offset {first_offset}, and nobody \
+                 is left to end it: readers of committed records wait there until the broker runs and it is ended with '{}'",
+                transaction.command()
+            ))?;
+        }
+    }
     let open = left.left.iter().filter(is_left).count();
     let refused = if done.is_some() { left.steps.len() } else { 0 };
     if output.is_json() {
@@ -225,6 +239,7 @@ pub fn end(
             "done_with_loss": done.map_or(0, |done| done.lost),
             "needs_accept_loss": left.losing().count(),
             "left": open,
+            "hanging_transactions": hanging.len(),
             "stopped_clean": done.map(|done| done.is_clean),
         }))?;
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doze::storage::catalog::ConfigMap;
+use doze::coordinator::transactions::{Metadata, State};
+use doze::storage::catalog::{ConfigMap, Mutation};
 use doze::storage::log::{Isolation, LogConfig};
 use doze::storage::offline::{DataDir, OpenDirError};
 use doze::storage::recover::{self, Options, Plan};
@@ -288,6 +289,42 @@ fn a_catalog_is_made_anew_and_what_it_lacks_is_said() {
     assert!(rebuilt["not_rebuilt"].as_str().unwrap().contains("committed offsets"));
     assert!(rebuilt["open_transactions"].is_array());
     assert_eq!(served(&copy.path())["plain-0"].len(), 40);
+}
+
+/// The catalog ends a transaction that it has, and nobody one that it has not.
+#[test]
+fn a_transaction_that_hangs_is_named_with_the_command_that_ends_it() {
+    for is_known in [true, false] {
+        let data = Data::new();
+        data.topic("txn", 1, &[]);
+        data.append("txn", 0, batch(&[(None, Some("before"))]));
+        let options = doze::record::BatchOptions {
+            producer_id: 7,
+            producer_epoch: 0,
+            base_sequence: 0,
+            transactional: true,
+            ..Default::default()
+        };
+        data.append("txn", 0, crate::make::batch_with(options, &[(None, Some("open"))]));
+        if is_known {
+            let mut metadata = Metadata::new(7, 60_000, 0);
+            (metadata.epoch, metadata.state) = (0, State::Ongoing);
+            metadata.places.insert(("txn".into(), 0));
+            let put = Mutation::PutTransactionalId { id: "one".into(), value: metadata.to_bytes().to_vec() };
+            data.store().catalog().commit_blocking(vec![put]).unwrap();
+        }
+        let stopped = data.stop();
+        let run = doze(["recover".as_ref(), "--yes".as_ref(), "--json".as_ref(), arg(&stopped.dir())]);
+        let hanging = run.objects_of("hanging-transaction");
+        assert_eq!((run.code, hanging.len()), (0, usize::from(!is_known)), "{run:?}");
+        assert_eq!(run.objects_of("recover-summary")[0]["hanging_transactions"], hanging.len());
+        if let Some(hanging) = hanging.first() {
+            assert_eq!((&hanging["topic"], &hanging["partition"]), (&"txn".into(), &0.into()));
+            assert_eq!((&hanging["producer_id"], &hanging["first_offset"]), (&7.into(), &1.into()));
+            let command = hanging["command"].as_str().unwrap();
+            assert!(command.ends_with(" abort --topic txn --partition 0 --start-offset 1"), "{command}");
+        }
+    }
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 mod mend;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::error::RecoverError;
 use super::plan::{Action, Left, Step, leave, relative};
 use super::quarantine::Piece;
 use crate::protocol::Uuid;
-use crate::storage::log::repair::{self, Stretch, StretchKind, Surveyed};
-use crate::storage::log::{LeaderEpochs, read_leader_epochs};
+use crate::storage::log::repair::{self, Stretch, StretchKind, Surveyed, Trust};
+use crate::storage::log::{EndMarker, LeaderEpochs, read_leader_epochs};
 use crate::storage::names::{self, FileKind, PartitionFile, Stage};
 use crate::storage::offline::{DataDir, Origin, PartitionFolder};
 use crate::storage::store::DirError;
@@ -48,6 +48,8 @@ pub(super) struct PartitionWork {
     flush_failed: bool,
     /// How far the log went that ends before, as something beside it says.
     reached: Option<i64>,
+    /// End markers of transactions that rotted and are written again, by their offsets.
+    markers: BTreeMap<i64, EndMarker>,
     /// Where the log starts, if the catalog has it start before.
     start: Option<(Uuid, i64)>,
 }
@@ -73,6 +75,7 @@ impl PartitionWork {
             trusted,
             flush_failed: false,
             reached: None,
+            markers: BTreeMap::new(),
             start: None,
         }
     }
@@ -115,9 +118,20 @@ impl PartitionWork {
         match stretch.kind {
             StretchKind::Tail => self.trusted || self.reached.is_some(),
             StretchKind::Missing => true,
+            StretchKind::Damaged if self.is_marker(stretch) => false,
             StretchKind::Damaged => !self.torn.contains(&(file.base, stretch.position)),
             StretchKind::Repeated | StretchKind::Mendable => false,
         }
+    }
+
+    /// Whether a stretch is an end marker and nothing else, that is written again.
+    fn is_marker(&self, stretch: &Stretch) -> bool {
+        stretch.offsets.1 - stretch.offsets.0 == 1 && self.markers.contains_key(&stretch.offsets.0)
+    }
+
+    /// Whether something is written in the place of a stretch that goes.
+    fn fills(&self, file: &Surveyed, stretch: &Stretch) -> bool {
+        self.loses(file, stretch) || self.is_marker(stretch)
     }
 
     /// What of it is done when losses are accepted or not.
@@ -183,6 +197,9 @@ pub(super) fn plan(
         work.surveyed = repair::survey(fs, &folder.path, progress)?;
         add_missing(&mut work, findings, left);
         mend_epochs(dir, &mut work, findings, left)?;
+        if work.surveyed.iter().any(|file| file.stretches.iter().any(|s| s.kind == StretchKind::Damaged)) {
+            work.markers = repair::lost_markers(fs, &folder.path, &work.surveyed, &|file| trust(&work, file))?;
+        }
         plan_logs(dir, &mut work);
         // A segment that is written anew gets new indexes; of one that stays damaged they would be found wrong again.
         let damaged = |file: &&Surveyed| file.is_misnamed() || file.surplus.is_some() || !file.stretches.is_empty();
@@ -243,6 +260,20 @@ fn add_missing(work: &mut PartitionWork, findings: &[&Finding], left: &mut Vec<L
         } else {
             leave(left, finding);
         }
+    }
+}
+
+/// What of a segment's index of aborted transactions can be believed.
+fn trust(work: &PartitionWork, file: &Surveyed) -> Trust {
+    let is_open =
+        |base: i64| work.surveyed.iter().any(|last| last.base == base && last.len == 0 && last.next.is_none());
+    match file.next {
+        _ if file.is_misnamed() || work.txn_indexes.contains(&file.base) => Trust::Nothing,
+        _ if work.trusted => Trust::Whole,
+        // The last one's is only whole after a clean stop, and before an empty one nothing says which was the last.
+        None => Trust::Entries,
+        Some(next) if is_open(next) => Trust::Nothing,
+        Some(_) => Trust::Whole,
     }
 }
 
@@ -560,6 +591,18 @@ fn plan_stretch(dir: &DataDir, work: &mut PartitionWork, file: &Surveyed, stretc
         }
         StretchKind::Missing => (Action::FillGap, format!("nothing is left of {offsets}; an empty batch says so")),
         StretchKind::Tail => (Action::CutTail, "the log was being written when its broker ended".to_owned()),
+        StretchKind::Damaged if work.is_marker(stretch) => {
+            let marker = &work.markers[&from];
+            let (how, proof) = match marker.committed {
+                true => ("committed", "its header says whose it is, and no index has it aborted"),
+                false => ("aborted", "the index of aborted transactions has it"),
+            };
+            let detail = format!(
+                "the end of a transaction of producer {}, {how}, is written again: {proof}",
+                marker.producer_id
+            );
+            (Action::RestoreMarker, detail)
+        }
         StretchKind::Damaged => (Action::TakeOut, format!("no good batch: {offsets}")),
         StretchKind::Repeated => (Action::TakeOutRepeated, "the same batch is in the log once more".to_owned()),
         StretchKind::Mendable => {

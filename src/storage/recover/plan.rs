@@ -37,6 +37,8 @@ actions! {
     CutTail = "cut-tail",
     /// Takes what is no good batch out of a log; what comes after it stays, at its offsets.
     TakeOut = "take-out",
+    /// Writes the end marker of a transaction again where one rotted, as there is proof of what it said.
+    RestoreMarker = "restore-marker",
     /// Writes an empty batch for offsets that are in no batch.
     FillGap = "fill-gap",
     /// Takes a batch out that is in the log once more.

@@ -124,6 +124,8 @@ pub(super) struct SegmentProducers {
     pub maybe_starts: HashSet<i64>,
     /// Damage was come over.
     pub uncertain: bool,
+    /// The offsets that are missing or damaged: from, and the first after them. What the index has of them stands.
+    lost: Vec<(i64, i64)>,
     /// Nothing is before the segment.
     is_start: bool,
     aborted: Entries<AbortedTransaction>,
@@ -141,6 +143,7 @@ impl SegmentProducers {
             stable: Vec::new(),
             maybe_starts: HashSet::new(),
             uncertain: false,
+            lost: Vec::new(),
             is_start,
             aborted,
             repair,
@@ -148,8 +151,12 @@ impl SegmentProducers {
         }
     }
 
-    /// Batches are missing or damaged here.
-    pub fn lose_track(&mut self) {
+    /// Batches with offsets from `from` up to `to` are missing or damaged.
+    pub fn lose_track(&mut self, from: i64, to: i64) {
+        match self.lost.last_mut().filter(|last| last.1 >= from) {
+            Some(last) => last.1 = last.1.max(to),
+            None => self.lost.push((from, to)),
+        }
         self.uncertain = true;
         self.open.clear();
         for seen in self.seen.values_mut() {
@@ -244,8 +251,8 @@ impl SegmentProducers {
             }
             if next.last_offset == offset {
                 entry = Some(next);
-            } else if self.strict {
-                self.bad_entry(&next, "no abort marker is at its last offset", notes);
+            } else {
+                self.without_marker(&next, notes);
             }
             self.aborted.skip();
         }
@@ -289,6 +296,14 @@ impl SegmentProducers {
         Ok((open == Open::Before).then_some(Ends { offset, aborted, maybe_start, entry: Some(found) }))
     }
 
+    /// An entry whose marker was not come over.
+    fn without_marker(&self, entry: &AbortedTransaction, notes: &mut Notes) {
+        let is_lost = self.lost.iter().any(|(from, to)| (*from..*to).contains(&entry.last_offset));
+        if self.strict && !is_lost {
+            self.bad_entry(entry, "no abort marker is at its last offset", notes);
+        }
+    }
+
     fn bad_entry(&self, entry: &AbortedTransaction, why: &str, notes: &mut Notes) {
         let place = self.aborted.place().with_offsets(entry.first_offset, entry.last_offset.saturating_add(1));
         let why = format!(
@@ -305,9 +320,7 @@ impl SegmentProducers {
     /// The segment ends.
     pub fn finish(&mut self, notes: &mut Notes) -> io::Result<()> {
         while let Some(next) = self.aborted.peek()? {
-            if self.strict {
-                self.bad_entry(&next, "no abort marker is at its last offset", notes);
-            }
+            self.without_marker(&next, notes);
             self.aborted.skip();
         }
         Ok(())

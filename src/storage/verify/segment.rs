@@ -294,7 +294,7 @@ impl Task {
         if checker.size() < len {
             let possible = checker.end()..=self.last_possible();
             let tail = damage::describe(&file, checker.end(), possible, checker.size(), len)?;
-            scanned.producers.lose_track();
+            scanned.producers.lose_track(checker.end(), self.next_base.unwrap_or(i64::MAX));
             pass.offsets.damage(checker.size(), len);
             pass.times.damage(checker.end(), self.next_base.unwrap_or(i64::MAX));
             self.end_of_file(scanned, checker.end(), tail);
@@ -302,7 +302,7 @@ impl Task {
             let from = checker.end().max(self.sparse_below).max(self.log_start);
             if next > from {
                 self.missing(scanned, from, next);
-                scanned.producers.lose_track();
+                scanned.producers.lose_track(from, next);
             }
         }
         pass.offsets.finish(&mut scanned.notes)?;
@@ -391,7 +391,7 @@ impl Pass<'_> {
         let place = Place::bytes(damaged.position, damaged.bytes).with_offsets(from, to);
         let consequence = if found.kind == Kind::Overlap { Consequence::Suspect } else { Consequence::Lost };
         scanned.notes.add(self.log, place, found.kind, (consequence, Repair::Recover), found.why);
-        scanned.producers.lose_track();
+        scanned.producers.lose_track(from, to);
         self.offsets.damage(damaged.position, end);
         self.times.damage(from, to);
         self.due = to;
@@ -412,14 +412,14 @@ impl Pass<'_> {
                 let why = format!("the log goes from before offset {from} to {}", batch.base_offset);
                 let lost = (Consequence::Lost, Repair::Nothing);
                 scanned.notes.add(self.log, place, Kind::MissingOffsets, lost, why);
-                scanned.producers.lose_track();
+                scanned.producers.lose_track(from, batch.base_offset);
             }
             if header.records_count == 0 && !header.has_producer_id() && !is_sparse {
                 let place = Place::bytes(batch.position, batch.size)
                     .with_offsets(batch.base_offset, batch.last_offset.saturating_add(1));
                 let why = "it has no records: an empty batch is in the place of what a recovery took out";
                 scanned.notes.add(self.log, place, Kind::Emptied, (Consequence::Harmless, Repair::Nothing), why);
-                scanned.producers.lose_track();
+                scanned.producers.lose_track(batch.base_offset, batch.last_offset.saturating_add(1));
             }
             scanned.epochs.batch(self.log, header.partition_leader_epoch, batch, &mut scanned.notes);
             if header.has_producer_id() {

@@ -1,11 +1,15 @@
-//! Empty batches for offsets that are lost.
+//! What is written for offsets that are lost: empty batches, and end markers that there is proof of.
 //!
 //! A log from which a batch was taken out would have a gap, which nobody can tell from one that nobody knows of. So an empty
 //! batch takes the place of what is gone: one of version 2 without records and without a producer, with just those offsets.
 //! It is what Apache Kafka's cleaner leaves of a batch whose offsets have to be remembered; consumers of every kind pass over it.
 
+use bytes::Bytes;
+
+use crate::record::control::EndTxnMarker;
 use crate::record::{BatchHeader, HEADER_LEN, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
 use crate::storage::log::epochs::LeaderEpochs;
+use crate::storage::log::producers::EndMarker;
 use crate::storage::log::scan::BatchAt;
 
 /// The most offsets that one batch can have.
@@ -16,6 +20,30 @@ const LARGEST: i64 = 8 * MOST_OF_A_BATCH;
 /// Whether so large a gap is filled.
 pub(in crate::storage) fn fits(from: i64, to: i64) -> bool {
     to > from && to.saturating_sub(from) <= LARGEST
+}
+
+/// A control batch with an end marker of a transaction, as it was at `offset`.
+pub(super) fn marker(
+    offset: i64,
+    marker: &EndMarker,
+    before: Option<&BatchHeader>,
+    modified_ms: i64,
+) -> Option<(BatchAt, Bytes)> {
+    let EndMarker { producer_id, producer_epoch, committed, coordinator_epoch, .. } = *marker;
+    let time = before.map_or(modified_ms, |before| before.max_timestamp);
+    let bytes = EndTxnMarker { committed, coordinator_epoch }.batch(offset, time, producer_id, producer_epoch).ok()?;
+    let mut header = BatchHeader::parse(&bytes).ok()?;
+    header.partition_leader_epoch = before.map_or(0, |before| before.partition_leader_epoch);
+    let bytes = [&header.encode()[..], &bytes[HEADER_LEN..]].concat();
+    let batch = BatchAt {
+        position: 0,
+        size: bytes.len() as u64,
+        base_offset: offset,
+        last_offset: offset,
+        max_timestamp: header.max_timestamp,
+        header: Some(header),
+    };
+    Some((batch, bytes.into()))
 }
 
 /// The empty batch for the offsets from `from` on, before `to`, as far as one batch goes in a segment that starts at `base`.

@@ -4,6 +4,8 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
+use std::collections::BTreeMap;
+
 use super::gap;
 use super::survey::{FRAME, Stretch, StretchKind, Surveyed};
 use crate::record::BatchHeader;
@@ -11,6 +13,7 @@ use crate::storage::log::epochs::LeaderEpochs;
 use crate::storage::log::error::FileError;
 use crate::storage::log::index::AbortedTransaction;
 use crate::storage::log::open::remove_segment;
+use crate::storage::log::producers::EndMarker;
 use crate::storage::log::rewrite::{self, NewSegment};
 use crate::storage::log::scan::{BatchAt, LONG_WALK, Walker};
 use crate::storage::names::{self, FileKind};
@@ -22,7 +25,7 @@ const BUFFER: usize = 256 * 1024;
 /// Writes the segments of `files` anew, with their indexes, and puts them in the place of what is there. `files` are
 /// neighbours, in the order in which they belong. Stretches that `goes` says yes to are left out, those that can be put
 /// right are, the others stay as they are. `fills` says whether the offsets of one that is left out are lost; then an empty
-/// batch takes its place. `aborted`: the aborted transactions of each file, by its place. `epochs`: those of the checkpoint.
+/// batch takes its place, or an end marker. `aborted`: the aborted transactions of each file, by its place. `epochs`: those of the checkpoint.
 ///
 /// A power cut leaves the old files or the new ones, and maybe staged files, which any start clears away or finishes.
 /// When it has returned everything is on the medium.
@@ -46,6 +49,7 @@ pub(in crate::storage) fn restage(
             dir,
             interval,
             epochs,
+            markers: what.markers,
             modified_ms,
             full: Vec::new(),
             new,
@@ -87,6 +91,8 @@ pub(in crate::storage) struct Choices<'a> {
     pub goes: &'a dyn Fn(&Surveyed, &Stretch) -> bool,
     /// Its offsets are lost with it: an empty batch takes its place.
     pub fills: &'a dyn Fn(&Surveyed, &Stretch) -> bool,
+    /// End markers of transactions that are written there, by their offsets.
+    pub markers: &'a BTreeMap<i64, EndMarker>,
 }
 
 /// A file that is being written anew.
@@ -95,6 +101,7 @@ struct Writing<'a> {
     dir: &'a Arc<Path>,
     interval: u32,
     epochs: &'a LeaderEpochs,
+    markers: &'a BTreeMap<i64, EndMarker>,
     modified_ms: i64,
     /// The segment that is being written, and those before it: a gap may reach farther than one segment can.
     new: NewSegment,
@@ -165,7 +172,16 @@ impl Writing<'_> {
             return Ok(());
         }
         while self.due < to {
-            let span = (self.due, to);
+            let marker = self.markers.range(self.due..to).next();
+            if let Some((offset, marker)) = marker.filter(|marker| *marker.0 == self.due)
+                && let Some((batch, bytes)) = gap::marker(*offset, marker, self.before.as_ref(), self.modified_ms)
+            {
+                self.new.append(&batch, &bytes)?;
+                self.due += 1;
+                continue;
+            }
+            let next = self.markers.range(self.due + 1..to).next();
+            let span = (self.due, next.map_or(to, |next| *next.0));
             let (base, before) = (self.new.base(), self.before.as_ref());
             let Some((batch, bytes)) = gap::batch(base, span, before, after, self.epochs, self.modified_ms) else {
                 // It is beyond what that segment can have.

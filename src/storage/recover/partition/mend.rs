@@ -158,7 +158,8 @@ fn restage(
         }
         let what = Choices {
             goes: &|file, stretch| work.goes(file, stretch, accept_loss),
-            fills: &|file, stretch| work.loses(file, stretch),
+            fills: &|file, stretch| work.fills(file, stretch),
+            markers: &work.markers,
         };
         repair::restage(&env.fs, dir, &group, &aborted, interval, &epochs, what)?;
     }
@@ -185,7 +186,7 @@ fn reopen(
     let found = log.offsets().end;
     log.close().map_err(|source| RecoverError::Close { dir: path.clone(), source })?;
     let mut ends = work.surveyed.iter().filter(|file| file.surplus.is_none()).filter_map(|file| {
-        let filled = file.stretches.iter().filter(|stretch| work.loses(file, stretch)).map(|stretch| stretch.offsets.1);
+        let filled = file.stretches.iter().filter(|stretch| work.fills(file, stretch)).map(|stretch| stretch.offsets.1);
         filled.max().or((file.good > 0).then_some(file.end)).map(|end| end.max(file.end))
     });
     match ends.next_back() {

@@ -6,6 +6,7 @@ mod cuts;
 mod damages;
 mod flips;
 mod gaps;
+mod markers;
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
