@@ -156,13 +156,25 @@ pub fn applied(
                 "next_producer_id": rebuilt.next_producer_id,
                 "left_out": left_out,
                 "open_transactions": open,
-                "not_rebuilt": doze::storage::recover::NOT_REBUILT,
+                "taken_over": rebuilt.taken_over.iter().map(|(what, entries)| json!({"what": what, "entries": entries})).collect::<Vec<_>>(),
+                "not_taken_over": rebuilt.not_taken_over,
+                "not_rebuilt": rebuilt.missing,
             }))?;
         } else {
             let topics: Vec<String> =
                 rebuilt.topics.iter().map(|(name, _, count)| format!("{name} ({count} partitions)")).collect();
             output.line(&format!("the catalog was made anew with {}", topics.join(", ")))?;
-            output.line(&format!("it has none of: {}", doze::storage::recover::NOT_REBUILT))?;
+            let taken: Vec<String> =
+                rebuilt.taken_over.iter().map(|(what, entries)| format!("{entries} {what}")).collect();
+            if !taken.is_empty() {
+                output.line(&format!("taken over from the damaged one: {}", taken.join(", ")))?;
+            }
+            for refused in &rebuilt.not_taken_over {
+                output.line(&format!("not taken over: {}", format::printable(refused)))?;
+            }
+            if let Some(missing) = &rebuilt.missing {
+                output.line(&format!("it has none of: {missing}"))?;
+            }
             for (folder, why) in &rebuilt.left_out {
                 output.line(&format!("left out {}: {why}", format::printable(folder)))?;
             }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doze::coordinator::transactions::{Metadata, State};
-use doze::storage::catalog::{ConfigMap, Mutation};
+use doze::storage::catalog::{ConfigMap, Mutation, ResourceType};
 use doze::storage::log::{Isolation, LogConfig};
 use doze::storage::offline::{DataDir, OpenDirError};
 use doze::storage::recover::{self, Options, Plan};
@@ -289,6 +289,26 @@ fn a_catalog_is_made_anew_and_what_it_lacks_is_said() {
     assert!(rebuilt["not_rebuilt"].as_str().unwrap().contains("committed offsets"));
     assert!(rebuilt["open_transactions"].is_array());
     assert_eq!(served(&copy.path())["plain-0"].len(), 40);
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_catalog_is_taken_over_and_said() {
+    let copy = Pristine::clean().copy();
+    let path = copy.path().join("meta.db");
+    // How large its pages are, as its header says.
+    change(&path, |bytes| bytes[13] ^= 1);
+    let dry = doze(["recover".as_ref(), "--dry-run".as_ref(), arg(&copy.path())]);
+    assert!(dry.stdout.contains("and all that it has"), "{dry:?}");
+    let run =
+        doze(["recover", "--yes", "--accept-loss", "--json"].map(AsRef::as_ref).into_iter().chain([arg(&copy.path())]));
+    assert_eq!(run.code, 0, "{run:?}");
+    let rebuilt = &run.objects_of("rebuilt-catalog")[0];
+    assert!(rebuilt["not_rebuilt"].is_null() && rebuilt["not_taken_over"] == serde_json::json!([]), "{rebuilt}");
+    let configs = rebuilt["taken_over"].as_array().unwrap().iter().find(|taken| taken["what"] == "configs of topics");
+    assert!(configs.unwrap()["entries"].as_u64() >= Some(3), "{rebuilt}");
+    let dir = DataDir::open(&Env::real(), &copy.path(), None).unwrap();
+    let configs = dir.catalog().unwrap().configs();
+    assert_eq!(configs.get(ResourceType::Topic, "keys").unwrap()["cleanup.policy"], "compact");
 }
 
 /// The catalog ends a transaction that it has, and nobody one that it has not.

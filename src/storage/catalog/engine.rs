@@ -253,6 +253,13 @@ impl Engine {
     }
 }
 
+impl Drop for Engine {
+    /// One that was not closed, and may be damaged.
+    fn drop(&mut self) {
+        discard(std::mem::replace(self.slot.get_mut(), Slot::Closed));
+    }
+}
+
 /// Drops a database; redb writes to the file when it is sound, and may panic when it is not.
 fn discard(slot: Slot) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(slot)));

@@ -26,6 +26,7 @@ mod log_starts;
 mod mutation;
 mod offsets;
 mod producer_ids;
+pub(in crate::storage) mod salvage;
 mod state;
 pub mod tables;
 #[cfg(test)]
@@ -113,12 +114,16 @@ fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenC
 impl Catalog {
     /// Makes a catalog, with a new cluster id. `path` has it, whole and durable, only when this succeeds.
     pub fn create(env: &Env, path: &Path) -> Result<Self, OpenCatalogError> {
+        Self::create_for(env, path, &Uuid::random(&*env.random).to_string())
+    }
+
+    /// As [`Catalog::create`], for a cluster that has an id.
+    pub(in crate::storage) fn create_for(env: &Env, path: &Path, cluster_id: &str) -> Result<Self, OpenCatalogError> {
         let temporary = unfinished(path);
         let file = env.fs.open(&temporary, OpenMode::CreateOrTruncate).map_err(io_error("create", &temporary))?;
         // Nobody believes the file under this name, so one flush, when it is whole, does for all that redb asks for.
         let unflushed = Arc::new(Unflushed(file.clone()));
         let engine = Engine::open(path.to_owned(), unflushed).map_err(|e| e.into_open_error(temporary.clone()))?;
-        let cluster_id = Uuid::random(&*env.random).to_string();
         let written = engine.write(|tables| {
             tables.meta.insert(META_FORMAT, FORMAT.to_be_bytes().as_slice())?;
             tables.meta.insert(META_CLUSTER_ID, cluster_id.as_bytes())?;

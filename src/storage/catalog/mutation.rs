@@ -81,6 +81,12 @@ pub enum Mutation {
         key: Vec<u8>,
         value: Option<Vec<u8>>,
     },
+    /// Puts back what was in a catalog that was lost, in whatever space.
+    RestoreState {
+        space: String,
+        key: Vec<u8>,
+        value: Vec<u8>,
+    },
 }
 
 impl Mutation {
@@ -139,6 +145,9 @@ impl Mutation {
                     Some(value) => tables.state.insert((*space, key.as_slice()), value.as_slice())?,
                     None => tables.state.remove((*space, key.as_slice()))?,
                 };
+            }
+            Mutation::RestoreState { space, key, value } => {
+                tables.state.insert((space.as_str(), key.as_slice()), value.as_slice())?;
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ pub(super) fn encode_deletion(topic: &Topic) -> Vec<u8> {
     Encoder::new(0).string(&topic.name).i32(topic.partitions).finish()
 }
 
-fn decode_deletion(id: Uuid, bytes: &[u8]) -> Result<Topic, Malformed> {
+pub(super) fn decode_deletion(id: Uuid, bytes: &[u8]) -> Result<Topic, Malformed> {
     let mut value = Decoder::new("a deleted topic", bytes, 0)?;
     let topic = Topic { name: value.string()?.into(), id, partitions: value.i32()? };
     value.finish()?;

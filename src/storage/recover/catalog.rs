@@ -14,6 +14,8 @@
 //!   catalog is lost, a folder that a deletion had not got to cannot be told from one that counts, and comes back.
 //! - A log starts where its first segment does. Records below an offset that DeleteRecords had set, in a segment that was still
 //!   there, come back.
+//! - Of a catalog that is damaged all is taken over that can still be read and agrees with the folders ([`super::takeover`]): the
+//!   folders decide which topics there are. With it a topic has as many partitions as the old catalog says, if that is more.
 //! - The counter of producer ids starts above every id that is in a log or a snapshot, and a block higher.
 
 use std::collections::{BTreeMap, HashSet};
@@ -22,14 +24,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::RecoverError;
+use super::takeover::take_over;
 use crate::protocol::Uuid;
+use crate::storage::catalog::salvage::{Salvaged, salvage};
 use crate::storage::catalog::{Catalog, Mutation, PRODUCER_ID_BLOCK, Topic};
 use crate::storage::log::{repair, write_partition_metadata};
 use crate::storage::names::{self, FileKind, PartitionFile, Stage};
 use crate::storage::offline::{DataDir, PartitionFolder};
 use crate::storage::store::DirError;
 
-/// What the folders of the partitions do not tell.
+/// What the folders of the partitions do not tell, and a catalog that is gone had.
 pub const NOT_REBUILT: &str = "configs of topics and of the broker, committed offsets, consumer and share groups, transactional \
      ids, SCRAM credentials, quotas, ACLs, client-metrics subscriptions, feature levels, the cluster id, and offsets up to which \
      records were deleted within a segment";
@@ -43,6 +47,12 @@ pub struct Rebuilt {
     pub next_producer_id: i64,
     /// Folders that were left out, and why.
     pub left_out: Vec<(String, String)>,
+    /// What was taken over of the old catalog, and how much of each.
+    pub taken_over: Vec<(&'static str, u64)>,
+    /// What of it can be read and was not taken over, and why.
+    pub not_taken_over: Vec<String>,
+    /// What it has not, for a person; `None` where everything was taken over.
+    pub missing: Option<String>,
     /// Transactions that are open and that nobody will end: topic, partition, producer id, first offset.
     pub open_transactions: Vec<(String, i32, i64, i64)>,
 }
@@ -51,7 +61,11 @@ pub struct Rebuilt {
 /// before.
 pub(super) fn rebuild(dir: &DataDir) -> Result<Rebuilt, RecoverError> {
     let (env, fs) = (dir.env(), &*dir.env().fs);
-    let deleted = deleted_topics(dir);
+    let salvaged = salvage_of(dir)?;
+    let mut deleted = deleted_topics(dir);
+    deleted.extend(salvaged.iter().flat_map(|salvaged| salvaged.deletions.iter().map(|topic| topic.id)));
+    let known_topic =
+        |name: &str| salvaged.iter().flat_map(|salvaged| &salvaged.topics).find(|topic| &*topic.name == name);
     let mut rebuilt = Rebuilt::default();
     let mut mutations = Vec::new();
     let mut largest = -1;
@@ -68,7 +82,8 @@ pub(super) fn rebuild(dir: &DataDir) -> Result<Rebuilt, RecoverError> {
         let count = |id: &Uuid| known.iter().filter(|other| *other == id).count();
         // Of several the first, since the folders are sorted.
         let most = known.iter().rev().max_by_key(|id| count(id)).copied();
-        let id = most.unwrap_or_else(|| Uuid::random(&*env.random));
+        let known = known_topic(name);
+        let id = most.or(known.map(|topic| topic.id)).unwrap_or_else(|| Uuid::random(&*env.random));
         if deleted.contains(&id) {
             let why = "the topic is deleted; the next start removes it if its old catalog is put back, else it stays";
             rebuilt.left_out.extend(folders.iter().map(|folder| (folder.name(), why.to_owned())));
@@ -104,6 +119,9 @@ pub(super) fn rebuild(dir: &DataDir) -> Result<Rebuilt, RecoverError> {
                 }
             }
         }
+        if let Some(known) = known.filter(|known| partitions > 0 && known.id == id) {
+            partitions = partitions.max(known.partitions);
+        }
         if partitions > 0 {
             make_missing(dir, name, id, partitions, &folders)?;
             mutations.push(Mutation::PutTopic(Topic { name: name.into(), id, partitions }));
@@ -114,9 +132,19 @@ pub(super) fn rebuild(dir: &DataDir) -> Result<Rebuilt, RecoverError> {
     rebuilt.next_producer_id =
         if largest < 0 { block } else { (largest / block).saturating_add(2).saturating_mul(block) };
     mutations.push(Mutation::RaiseNextProducerId { to: rebuilt.next_producer_id });
+    rebuilt.missing = missing(salvaged.as_ref());
+    let cluster_id = salvaged.as_ref().and_then(|salvaged| salvaged.cluster_id.clone());
+    if let Some(salvaged) = salvaged {
+        rebuilt.next_producer_id = rebuilt.next_producer_id.max(salvaged.next_producer_id.unwrap_or(0));
+        let taken = take_over(salvaged, &rebuilt.topics);
+        mutations.extend(taken.mutations);
+        rebuilt.taken_over = taken.taken.into_iter().collect();
+        rebuilt.not_taken_over = taken.refused;
+    }
     let path = dir.catalog_path();
     let temporary = unfinished(path);
-    let catalog = Catalog::create(env, &temporary)?;
+    let cluster_id = cluster_id.unwrap_or_else(|| Uuid::random(&*env.random).to_string());
+    let catalog = Catalog::create_for(env, &temporary, &cluster_id)?;
     catalog.commit_blocking(mutations)?;
     catalog.close()?;
     fs.rename(&temporary, path).map_err(DirError::of("rename", &temporary))?;
@@ -124,6 +152,25 @@ pub(super) fn rebuild(dir: &DataDir) -> Result<Rebuilt, RecoverError> {
     let parent = parent.unwrap_or(std::path::Path::new("."));
     fs.sync_dir(parent).map_err(DirError::of("flush", parent))?;
     Ok(rebuilt)
+}
+
+/// What can be read of the catalog that is there; `None` if there is none.
+pub(super) fn salvage_of(dir: &DataDir) -> Result<Option<Salvaged>, DirError> {
+    match salvage(dir.env(), dir.catalog_path()) {
+        Ok(salvaged) => Ok(Some(salvaged)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(DirError::of("read", dir.catalog_path())(error)),
+    }
+}
+
+/// What a catalog that is made anew lacks.
+pub(super) fn missing(salvaged: Option<&Salvaged>) -> Option<String> {
+    match salvaged {
+        None => Some(NOT_REBUILT.to_owned()),
+        Some(salvaged) if salvaged.is_lost => Some(NOT_REBUILT.to_owned()),
+        Some(salvaged) if salvaged.damaged.is_empty() => None,
+        Some(salvaged) => Some(format!("what stood in the damaged pages of: {}", salvaged.damaged.join(", "))),
+    }
 }
 
 /// Where the catalog is made: `meta.db.recovered`. One that a power cut has left is overwritten.

@@ -15,7 +15,7 @@
 //!   a power cut in the middle the directory is one that was stopped uncleanly, and another recovery goes on from there.
 //! - Log files are replaced as the cleaner does it: after a power cut there is the old segment or the new one.
 //!
-//! A rebuilt catalog has what the partitions' folders tell: see [`catalog`].
+//! A rebuilt catalog has what the partitions' folders tell and what the old one still does: see [`catalog`].
 
 mod apply;
 mod catalog;
@@ -24,11 +24,12 @@ mod error;
 mod partition;
 mod plan;
 mod quarantine;
+mod takeover;
 #[cfg(test)]
 mod tests;
 
 pub use apply::{Applied, Options, apply};
-pub use catalog::{NOT_REBUILT, Rebuilt};
+pub use catalog::Rebuilt;
 pub use copy::copy;
 pub use error::RecoverError;
 pub use plan::{Action, Left, Plan, Step, plan};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::catalog;
 use super::error::RecoverError;
 use super::partition::{self, PartitionWork};
 use super::quarantine::Piece;
@@ -186,7 +187,7 @@ pub fn plan(dir: &DataDir, report: &Report, progress: &mut dyn FnMut(u64)) -> Re
         }
     }
     if plan.rebuild_catalog {
-        plan_catalog(dir, &mut plan);
+        plan_catalog(dir, &mut plan)?;
     }
     let stopped_clean = matches!(dir.stop(), Stop::Clean { unchecked } if unchecked.is_empty());
     // One partition alone says nothing of the others.
@@ -236,7 +237,8 @@ pub(super) fn leave(left: &mut Vec<Left>, finding: &Finding) {
     left.push(Left { finding: finding.clone(), is_history });
 }
 
-fn plan_catalog(dir: &DataDir, plan: &mut Plan) {
+fn plan_catalog(dir: &DataDir, plan: &mut Plan) -> Result<(), RecoverError> {
+    let salvaged = catalog::salvage_of(dir)?;
     let path = dir.catalog_path();
     let file = path.strip_prefix(dir.path()).unwrap_or(path).to_owned();
     let exists = dir.env().fs.exists(path).unwrap_or(false);
@@ -264,11 +266,14 @@ fn plan_catalog(dir: &DataDir, plan: &mut Plan) {
         bytes,
         offsets: None,
         loses: exists,
-        detail: format!(
-            "the catalog is made anew from the folders of the partitions: {why}; what cannot be made anew: {}",
-            super::NOT_REBUILT
-        ),
+        detail: match catalog::missing(salvaged.as_ref()) {
+            Some(missing) => {
+                format!("the catalog is made anew from the folders of the partitions and what can be read of it: {why}; missing will be: {missing}")
+            }
+            None => format!("the catalog is made anew from the folders of the partitions and all that it has: {why}"),
+        },
     });
+    Ok(())
 }
 
 /// A path as it is named in steps and findings.
