@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doze::coordinator::{Config, GroupCoordinator, Now, SharePartition, SharePartitionKey, TopicMetadata};
+use doze::coordinator::{
+    Config, GroupCoordinator, Now, PendingOffset, PendingOffsetKey, SharePartition, SharePartitionKey, TopicMetadata,
+};
 use doze::storage::catalog::{Catalog, CatalogError, CommittedOffset};
 use doze::sys::Env;
 
@@ -24,8 +26,20 @@ pub struct GroupView {
     /// `None`: of a kind that does not tell.
     pub members: Option<usize>,
     pub offsets: Vec<OffsetView>,
+    /// What transactions that have not ended will commit.
+    pub pending: Vec<PendingView>,
     /// Of a share group: what has become of the records of its partitions.
     pub shares: Vec<ShareView>,
+}
+
+/// An offset that a transaction will commit for a group.
+#[derive(Debug)]
+pub struct PendingView {
+    pub topic: String,
+    pub partition: i32,
+    pub offset: i64,
+    pub producer_id: i64,
+    pub producer_epoch: i16,
 }
 
 /// How far a share group is with a partition.
@@ -94,7 +108,9 @@ fn gather(
             .collect(),
     );
     let mut shares = shares(catalog, scope, ends, unreadable)?;
+    let mut pending = pending(catalog, scope, unreadable)?;
     let mut ids: BTreeSet<String> = catalog.groups_with_offsets()?.into_iter().collect();
+    ids.extend(pending.keys().cloned());
     let mut broken = BTreeSet::new();
     for (id, bytes) in catalog.groups()? {
         if let Err(error) = coordinator.restore_group(now, &id, &bytes) {
@@ -116,7 +132,8 @@ fn gather(
             })
             .collect();
         let shares = shares.remove(&id).unwrap_or_default();
-        if *scope != Scope::All && offsets.is_empty() && shares.is_empty() {
+        let pending = pending.remove(&id).unwrap_or_default();
+        if *scope != Scope::All && offsets.is_empty() && shares.is_empty() && pending.is_empty() {
             continue;
         }
         let found = listed.iter().find(|group| group.group_id == id && !broken.contains(&id));
@@ -130,6 +147,7 @@ fn gather(
                 None => (!broken.contains(&id)).then_some(0),
             },
             offsets,
+            pending,
             shares,
             id,
         });
@@ -144,6 +162,35 @@ fn members(coordinator: &GroupCoordinator, id: &str) -> Option<usize> {
         .or_else(|| coordinator.describe_consumer(id).ok().map(|group| group.members.len()))
         .or_else(|| coordinator.describe_share(id).ok().map(|group| group.members.len()))
         .or_else(|| coordinator.describe_streams(id).ok().map(|group| group.members.len()))
+}
+
+/// The offsets in `scope` that transactions will commit, by group.
+fn pending(
+    catalog: &Catalog,
+    scope: &Scope,
+    unreadable: &mut Vec<String>,
+) -> Result<BTreeMap<String, Vec<PendingView>>, CatalogError> {
+    let mut pending: BTreeMap<String, Vec<PendingView>> = BTreeMap::new();
+    for (key, value) in catalog.states(PendingOffsetKey::SPACE)? {
+        let stored = PendingOffsetKey::from_bytes(&key).and_then(|key| Ok((key, PendingOffset::from_bytes(&value)?)));
+        match stored {
+            Ok((key, value)) if scope.takes(&key.topic, key.partition) => {
+                pending.entry(key.group.to_string()).or_default().push(PendingView {
+                    topic: key.topic.to_string(),
+                    partition: key.partition,
+                    offset: value.offset.offset,
+                    producer_id: key.producer_id,
+                    producer_epoch: value.producer_epoch,
+                });
+            }
+            Ok(_) => {}
+            Err(error) => unreadable.push(format!("an offset that a transaction will commit: {error}")),
+        }
+    }
+    for pending in pending.values_mut() {
+        pending.sort_by(|a, b| (&a.topic, a.partition, a.producer_id).cmp(&(&b.topic, b.partition, b.producer_id)));
+    }
+    Ok(pending)
 }
 
 /// How far share groups are with the partitions in `scope`, by group. Partitions of topics that are gone are left out.

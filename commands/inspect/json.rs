@@ -8,7 +8,7 @@ use doze::storage::offline::{CatalogState, DataDir, Held, Origin, Stop};
 use doze::storage::scrub::Finding;
 use serde_json::{Value, json};
 
-use super::groups::{GroupView, OffsetView, ShareView};
+use super::groups::{GroupView, OffsetView, PendingView, ShareView};
 use super::model::{Scope, TopicView, View};
 use super::transactions::TransactionView;
 use crate::exit::Failure;
@@ -36,6 +36,9 @@ pub fn print(out: &mut Output, view: &View<'_>, scope: &Scope) -> Result<(), Fai
         }
         for offset in &group.offsets {
             out.object(&committed_offset(group, offset))?;
+        }
+        for pending in &group.pending {
+            out.object(&pending_offset(group, pending))?;
         }
         for share in &group.shares {
             out.object(&share_partition(group, share))?;
@@ -312,7 +315,20 @@ fn group(group: &GroupView) -> Object {
         "protocol_type": group.protocol_type,
         "members": group.members,
         "offsets": group.offsets.len(),
+        "pending_offsets": group.pending.len(),
         "lag": group.lag(),
+    }
+}
+
+fn pending_offset(group: &GroupView, pending: &PendingView) -> Object {
+    object! {
+        "type": "pending_offset",
+        "group": group.id,
+        "topic": pending.topic,
+        "partition": pending.partition,
+        "offset": pending.offset,
+        "producer_id": pending.producer_id,
+        "producer_epoch": pending.producer_epoch,
     }
 }
 

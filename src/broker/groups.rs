@@ -51,7 +51,7 @@ impl Groups {
                 coordinator.restore_offset(now, &group, &topic, partition, from_catalog(offset));
             }
         }
-        for (key, value) in catalog.states(PENDING_OFFSETS)? {
+        for (key, value) in catalog.states(PendingOffsetKey::SPACE)? {
             match PendingOffsetKey::from_bytes(&key).and_then(|key| Ok((key, PendingOffset::from_bytes(&value)?))) {
                 Ok((key, offset)) => coordinator.restore_pending_offset(now, key, offset),
                 Err(error) => {
@@ -206,11 +206,8 @@ pub(super) fn set_share_partition(key: &SharePartitionKey, value: Option<Vec<u8>
     Mutation::SetState { space: SharePartitionKey::SPACE, key: key.to_bytes(), value }
 }
 
-/// The space of the catalog's state that holds the offsets of transactions that have not ended.
-const PENDING_OFFSETS: &str = "pending-offsets";
-
 fn set_pending(key: &PendingOffsetKey, value: Option<Vec<u8>>) -> Mutation {
-    Mutation::SetState { space: PENDING_OFFSETS, key: key.to_bytes(), value }
+    Mutation::SetState { space: PendingOffsetKey::SPACE, key: key.to_bytes(), value }
 }
 
 fn for_coordinator(topics: &Topics) -> crate::coordinator::Topics {

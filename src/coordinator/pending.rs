@@ -27,6 +27,9 @@ pub struct PendingOffsetKey {
 const VERSION: u8 = 1;
 
 impl PendingOffsetKey {
+    /// The space of the catalog's state in which pending offsets are stored, under these keys.
+    pub const SPACE: &str = "pending-offsets";
+
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.u8(VERSION);

@@ -3,8 +3,15 @@
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
+use std::time::Duration;
+
+use doze::coordinator::{
+    Action, Change, Config, GroupCoordinator, Now, PendingOffset, PendingOffsetKey, ShareHeartbeatRequest,
+    SharePartitionKey, StreamsHeartbeatRequest, Subtopology, TaskSet, TopicMetadata, Topology,
+};
 use doze::record::{BatchOptions, Codec};
 use doze::storage::catalog::{CommittedOffset, Mutation};
+use doze::sys::Env;
 use serde_json::{Value, json};
 
 use crate::make::{Data, Stopped, WRITTEN_MS, batch, batch_with, files};
@@ -55,6 +62,119 @@ fn objects(stopped: &Stopped, args: &[&str]) -> Vec<Value> {
 
 fn of<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["type"] == kind).collect()
+}
+
+/// What the coordinator stores of a group when this is asked.
+fn stored(actions: Vec<Action>) -> Vec<Mutation> {
+    let writes = actions.into_iter().filter_map(|action| match action {
+        Action::Persist(write) => Some(write),
+        Action::Reply { .. } => None,
+    });
+    let puts = writes.flat_map(|write| {
+        let group = write.group.clone();
+        write.changes.into_iter().filter_map(move |change| match change {
+            Change::PutGroup(bytes) => Some(Mutation::PutGroup { group: group.clone(), value: bytes.to_vec() }),
+            _ => None,
+        })
+    });
+    puts.collect()
+}
+
+/// Share groups with what has become of their records, streams groups, and offsets that wait for their transaction.
+#[test]
+fn groups_of_the_newer_kinds_and_pending_offsets() {
+    let data = filled();
+    let topic_id = data.store().topics().by_name("demo").unwrap().id;
+    let now = Now { monotonic: Duration::ZERO, wall_ms: WRITTEN_MS };
+    let mut coordinator = GroupCoordinator::new(Config::default(), Env::real().random, now);
+    coordinator.set_topics([TopicMetadata { name: "demo".into(), id: topic_id, partitions: 2 }].into_iter().collect());
+    let share = ShareHeartbeatRequest {
+        group_id: "sharers".into(),
+        member_id: "one".into(),
+        member_epoch: 0,
+        rack_id: None,
+        client_id: "client".into(),
+        client_host: "/127.0.0.1".into(),
+        topic_names: Some(vec!["demo".into()]),
+    };
+    let streams = StreamsHeartbeatRequest {
+        group_id: "streams".into(),
+        member_id: "two".into(),
+        member_epoch: 0,
+        endpoint_epoch: 0,
+        instance_id: None,
+        rack_id: None,
+        rebalance_timeout_ms: 1000,
+        client_id: "client".into(),
+        client_host: "/127.0.0.1".into(),
+        topology: Some(Topology {
+            epoch: 0,
+            subtopologies: vec![Subtopology {
+                id: "0".into(),
+                source_topics: vec!["demo".into()],
+                ..Subtopology::default()
+            }],
+        }),
+        active: Some(TaskSet::new()),
+        standby: Some(TaskSet::new()),
+        warmup: Some(TaskSet::new()),
+        process_id: Some("process".into()),
+        endpoint: None,
+        client_tags: None,
+        has_task_offsets: false,
+        has_task_end_offsets: false,
+        shutdown: false,
+    };
+    let mut mutations = stored(coordinator.share_heartbeat(now, 1, share));
+    mutations.extend(stored(coordinator.streams_heartbeat(now, 2, streams)));
+    assert_eq!(mutations.len(), 2, "{mutations:?}");
+    // From 2 on; 3 and 4 are acknowledged, 6 was given back, 8 is archived.
+    let stretch = |first: i64, last: i64, state: u8| {
+        [&first.to_be_bytes()[..], &last.to_be_bytes(), &[state], &1i32.to_be_bytes()].concat()
+    };
+    let value =
+        [&[1][..], &2i64.to_be_bytes(), &3i32.to_be_bytes(), &stretch(3, 4, 2), &stretch(6, 6, 0), &stretch(8, 8, 4)];
+    mutations.push(Mutation::SetState {
+        space: SharePartitionKey::SPACE,
+        key: SharePartitionKey::new("sharers", topic_id, 0).to_bytes(),
+        value: Some(value.concat()),
+    });
+    let key = PendingOffsetKey { producer_id: 7, group: "readers".into(), topic: "demo".into(), partition: 1 };
+    let offset = doze::coordinator::CommittedOffset {
+        offset: 3,
+        leader_epoch: -1,
+        metadata: String::new(),
+        commit_timestamp_ms: WRITTEN_MS,
+        expire_timestamp_ms: None,
+    };
+    let pending = PendingOffset { producer_epoch: 5, offset };
+    let (space, key) = (PendingOffsetKey::SPACE, key.to_bytes());
+    mutations.push(Mutation::SetState { space, key, value: Some(pending.to_bytes()) });
+    data.store().catalog().commit_blocking(mutations).unwrap();
+
+    let all = objects(&data.stop(), &[]);
+    let groups = of(&all, "group");
+    let fields =
+        |group: &Value| ["group", "kind", "members", "pending_offsets", "lag"].map(|field| group[field].clone());
+    assert_eq!(fields(groups[0]), [json!("readers"), json!("classic"), json!(0), json!(1), json!(10)]);
+    // 90 records, of which 2 are before the start and 3 done with.
+    assert_eq!(fields(groups[1]), [json!("sharers"), json!("share"), json!(1), json!(0), json!(85)]);
+    assert_eq!(fields(groups[2]), [json!("streams"), json!("streams"), json!(1), json!(0), json!(null)]);
+    assert!(groups.iter().all(|group| group["state"].is_string()), "{groups:?}");
+    assert_eq!(
+        of(&all, "share_partition"),
+        [
+            &json!({ "type": "share_partition", "group": "sharers", "topic": "demo", "partition": 0, "start_offset": 2, "done": 3,
+                  "lag": 85 })
+        ]
+    );
+    assert_eq!(
+        of(&all, "pending_offset"),
+        [
+            &json!({ "type": "pending_offset", "group": "readers", "topic": "demo", "partition": 1, "offset": 3, "producer_id": 7,
+                  "producer_epoch": 5 })
+        ]
+    );
 }
 
 /// What a broker's scrub leaves behind is shown as it stands there.
@@ -150,7 +270,7 @@ fn the_whole_directory_as_json() {
         of(&all, "group"),
         [
             &json!({ "type": "group", "group": "readers", "kind": "classic", "state": "Empty", "protocol_type": "", "members": 0,
-                  "offsets": 1, "lag": 10 })
+                  "offsets": 1, "pending_offsets": 0, "lag": 10 })
         ]
     );
     assert_eq!(

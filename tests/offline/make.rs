@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use doze::protocol::Uuid;
 use doze::record::{BatchBuilder, BatchOptions, CheckedBatch};
 use doze::storage::catalog::ConfigMap;
 use doze::storage::log::{LogConfig, PartitionLog};
+use doze::storage::offline::{DataDir, OpenDirError};
 use doze::storage::store::{Store, StoreConfig};
 use doze::sys::Env;
 use tempfile::TempDir;
@@ -76,8 +79,11 @@ impl Data {
 
     /// A clean stop.
     pub fn stop(self) -> Stopped {
-        self.store.close().unwrap();
-        Stopped { dir: self.dir }
+        let Data { dir, store } = self;
+        store.close().unwrap();
+        drop(store);
+        drop(open_to_write(&dir.path().join("data")));
+        Stopped { dir }
     }
 
     /// A kill: everything that was written is there, and nothing was closed.
@@ -88,6 +94,18 @@ impl Data {
             synced.recv().unwrap().unwrap();
         }
         Stopped { dir: self.dir }
+    }
+}
+
+/// Opens a stopped directory as recover does. A child that another test starts holds, until it is another program, all that this
+/// process has open: a lock that was just given back may still be held for a moment.
+pub fn open_to_write(path: &Path) -> DataDir {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match DataDir::open_to_write(&Env::real(), path, None) {
+            Err(OpenDirError::InUse { .. }) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            opened => return opened.unwrap(),
+        }
     }
 }
 

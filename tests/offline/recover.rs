@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use doze::coordinator::transactions::{Metadata, State};
 use doze::storage::catalog::{ConfigMap, Mutation, ResourceType};
 use doze::storage::log::{Isolation, LogConfig};
-use doze::storage::offline::{DataDir, OpenDirError};
+use doze::storage::offline::DataDir;
 use doze::storage::recover::{self, Options, Plan};
 use doze::storage::store::{LogConfigOf, Store, StoreConfig};
 use doze::storage::verify::{self, Finding, Kind, Level, Report};
 use doze::sys::Env;
 
 use crate::corpus::{self, Pristine, batches, change, copy_tree, flip};
-use crate::make::{Data, batch};
+use crate::make::{Data, batch, open_to_write};
 use crate::run::{arg, command, doze};
 
 /// Every batch that is served, by partition: its first offset, that after its last, and its bytes.
@@ -66,18 +64,6 @@ fn plan(dir: &DataDir) -> (Plan, Report) {
     let options = verify::Options { level: Level::Default, jobs: 1, wanted: None };
     let report = verify::verify(dir, &options, &verify::Progress::new());
     (recover::plan(dir, &report, &mut |_| {}).unwrap(), report)
-}
-
-/// A child that another test starts holds, until it is another program, all that this process has open: a lock that was just given
-/// back may still be held for a moment.
-fn open_to_write(path: &Path) -> DataDir {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        match DataDir::open_to_write(&Env::real(), path, None) {
-            Err(OpenDirError::InUse { .. }) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-            opened => return opened.unwrap(),
-        }
-    }
 }
 
 /// Recovers until there is nothing to do. Then nothing is found any more but what was said to be left.
