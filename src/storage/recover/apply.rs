@@ -91,8 +91,7 @@ pub fn apply(
         progress(names::CATALOG);
         applied.rebuilt = Some(catalog::rebuild(dir)?);
     } else if let CatalogState::Open(_) = dir.catalog_state()
-        && plan.leave_mark
-        && (!starts.is_empty() || !matches!(dir.stop(), Stop::Clean { .. }))
+        && (!starts.is_empty() || (plan.leave_mark && !matches!(dir.stop(), Stop::Clean { .. })))
     {
         // What an unclean stop has left of it is written over itself, and flushed.
         let catalog = Catalog::open(env, dir.catalog_path())?;

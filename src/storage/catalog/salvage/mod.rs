@@ -50,7 +50,7 @@ pub(in crate::storage) fn salvage(env: &Env, path: &Path) -> io::Result<Salvaged
             if let (Ok(name), Some(definition)) = (std::str::from_utf8(name), table(definition)) {
                 definitions.insert(name.to_owned(), definition);
             }
-        })?;
+        });
         // The state before the latest commit, if nothing tells where the tables of the latest are.
         if definitions.is_empty() && lost > 0 && nth + 1 < pages.roots.len() {
             continue;
@@ -59,7 +59,7 @@ pub(in crate::storage) fn salvage(env: &Env, path: &Path) -> io::Result<Salvaged
             salvaged.damaged.push("the list of tables".to_owned());
         }
         salvaged.is_lost = definitions.is_empty();
-        salvaged.read(&pages, &definitions)?;
+        salvaged.read(&pages, &definitions);
         return Ok(salvaged);
     }
     salvaged.is_lost = true;
@@ -110,18 +110,20 @@ fn number(bytes: &[u8]) -> Option<i32> {
     Some(i32::from_le_bytes(bytes.try_into().ok()?))
 }
 
+/// Takes an entry in; `None` if it cannot be read.
+type Take<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Option<()>;
+
 impl Salvaged {
-    fn read(&mut self, pages: &Pages, definitions: &BTreeMap<String, (Option<Root>, Widths)>) -> io::Result<()> {
+    fn read(&mut self, pages: &Pages, definitions: &BTreeMap<String, (Option<Root>, Widths)>) {
         let mut damaged = Vec::new();
-        let mut each = |name: &str, take: &mut dyn FnMut(&[u8], &[u8]) -> Option<()>| -> io::Result<()> {
-            let Some((Some(root), widths)) = definitions.get(name) else { return Ok(()) };
+        let mut each = |name: &str, take: Take<'_>| {
+            let Some((Some(root), widths)) = definitions.get(name) else { return };
             let mut unreadable = 0;
             let lost =
-                pages.each(*root, *widths, &mut |key, value| unreadable += u64::from(take(key, value).is_none()))?;
+                pages.each(*root, *widths, &mut |key, value| unreadable += u64::from(take(key, value).is_none()));
             if lost > 0 || unreadable > 0 {
                 damaged.push(name.to_owned());
             }
-            Ok(())
         };
         each(tables::META.name(), &mut |key, value| {
             match std::str::from_utf8(key).ok()? {
@@ -130,47 +132,46 @@ impl Salvaged {
                 _ => {}
             }
             Some(())
-        })?;
+        });
         each(tables::TOPICS.name(), &mut |key, value| {
             self.topics.push(topics::decode(std::str::from_utf8(key).ok()?, value).ok()?);
             Some(())
-        })?;
+        });
         each(tables::DELETIONS.name(), &mut |key, value| {
             self.deletions.push(topics::decode_deletion(Uuid(key.try_into().ok()?), value).ok()?);
             Some(())
-        })?;
+        });
         each(tables::CONFIGS.name(), &mut |key, value| {
             let [resource, name, config] = parts(key, [Some(1), None, None])?;
             let resource = ResourceType::from_number(*resource.first()?)?;
             self.configs.push((resource, text(name)?, text(config)?, text(value)?));
             Some(())
-        })?;
+        });
         each(tables::OFFSETS.name(), &mut |key, value| {
             let [group, topic, partition] = parts(key, [None, None, Some(4)])?;
             let offset = CommittedOffset::decode(value).ok()?;
             self.offsets.push((text(group)?, text(topic)?, number(partition)?, offset));
             Some(())
-        })?;
+        });
         each(tables::GROUPS.name(), &mut |key, value| {
             self.groups.push((text(key)?, value.to_vec()));
             Some(())
-        })?;
+        });
         each(tables::LOG_STARTS.name(), &mut |key, value| {
             let (id, partition) = key.split_at_checked(16)?;
             let start = i64::from_le_bytes(value.try_into().ok()?);
             self.log_starts.push((Uuid(id.try_into().ok()?), number(partition)?, start));
             Some(())
-        })?;
+        });
         each(tables::TRANSACTIONAL_IDS.name(), &mut |key, value| {
             self.transactional_ids.push((text(key)?, value.to_vec()));
             Some(())
-        })?;
+        });
         each(tables::STATE.name(), &mut |key, value| {
             let [space, key] = parts(key, [None, None])?;
             self.states.push((text(space)?, key.to_vec(), value.to_vec()));
             Some(())
-        })?;
+        });
         self.damaged.extend(damaged);
-        Ok(())
     }
 }

@@ -124,32 +124,21 @@ impl Pages {
         Ok(Some(bytes))
     }
 
-    /// Hands every pair below `root` that can be read to `take`, in order. Answers how many pages could not be.
-    pub fn each(&self, root: Root, widths: Widths, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<u64> {
+    /// Hands every pair below `root` that can be read to `take`, in order. Answers how many pages could not be: they are damaged, or
+    /// the disk does not give them back.
+    pub fn each(&self, root: Root, widths: Widths, take: &mut dyn FnMut(&[u8], &[u8])) -> u64 {
         self.below(root, widths, DEEPEST, take)
     }
 
-    fn below(&self, at: Root, widths: Widths, levels: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<u64> {
-        let bytes = match self.read(at.page) {
-            Ok(bytes) => bytes,
-            // A sector that cannot be read any more.
-            Err(_) => None,
-        };
-        let Some(bytes) = bytes.filter(|_| levels > 0) else { return Ok(1) };
+    fn below(&self, at: Root, widths: Widths, levels: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> u64 {
+        let bytes = self.read(at.page).unwrap_or_default();
+        let Some(bytes) = bytes.filter(|_| levels > 0) else { return 1 };
         if let Some(children) = branch(&bytes, widths, at.checksum) {
-            let mut lost = 0;
-            for child in children {
-                lost += self.below(child, widths, levels - 1, take)?;
-            }
-            return Ok(lost);
+            return children.into_iter().map(|child| self.below(child, widths, levels - 1, take)).sum();
         }
-        match leaf(&bytes, widths, at.checksum) {
-            Some(pairs) => {
-                pairs.iter().for_each(|(key, value)| take(key, value));
-                Ok(0)
-            }
-            None => Ok(1),
-        }
+        let Some(pairs) = leaf(&bytes, widths, at.checksum) else { return 1 };
+        pairs.iter().for_each(|(key, value)| take(key, value));
+        0
     }
 }
 
