@@ -7,7 +7,7 @@ use doze::protocol::Uuid;
 use doze::storage::catalog::{ConfigMap, ResourceType};
 use doze::storage::inspect::{Content, Depth, PartitionSummary};
 use doze::storage::internal_topics::is_internal;
-use doze::storage::offline::{DataDir, Origin, PartitionFolder};
+use doze::storage::offline::{DataDir, KafkaMetadata, MetadataError, Origin, PartitionFolder};
 use doze::storage::scrub;
 
 use super::groups::{self, GroupView};
@@ -37,7 +37,7 @@ impl Scope {
 #[derive(Debug)]
 pub struct TopicView {
     pub name: String,
-    /// As the catalog has it, else as the first partition's folder has it.
+    /// As the catalog or Apache Kafka's metadata log has it, else as the first partition's folder has it.
     pub id: Option<Uuid>,
     /// `None`: there is no catalog that could say.
     pub in_catalog: Option<bool>,
@@ -135,7 +135,20 @@ impl View<'_> {
                 partitions.entry(topic.name.to_string()).or_default();
             }
         }
-        view.topics = partitions.into_iter().map(|(name, partitions)| topic(dir, scope, name, partitions)).collect();
+        let metadata = match dir.origin() {
+            Origin::Doze => None,
+            Origin::Kafka => match dir.kafka_metadata() {
+                Ok(metadata) => Some(metadata),
+                // Another of the node's log directories has it, or another node.
+                Err(MetadataError::Missing { .. }) => None,
+                Err(error) => {
+                    view.unreadable.push(format!("the configs of topics: {}", exit::with_causes(&error)));
+                    None
+                }
+            },
+        };
+        let topic_of = |(name, partitions)| topic(dir, metadata.as_ref(), scope, name, partitions);
+        view.topics = partitions.into_iter().map(topic_of).collect();
         if let Some(catalog) = dir.catalog() {
             let ends = view.ends();
             let (groups, mut unreadable) = groups::read(dir.env(), catalog, scope, &ends);
@@ -164,7 +177,13 @@ impl View<'_> {
     }
 }
 
-fn topic(dir: &DataDir, scope: &Scope, name: String, partitions: Vec<PartitionSummary>) -> TopicView {
+fn topic(
+    dir: &DataDir,
+    metadata: Option<&KafkaMetadata>,
+    scope: &Scope,
+    name: String,
+    partitions: Vec<PartitionSummary>,
+) -> TopicView {
     let topics = dir.catalog().map(|catalog| catalog.topics());
     let known = topics.as_ref().and_then(|topics| topics.by_name(&name));
     let folders = dir.partitions().iter().filter(|folder| folder.topic == name).count();
@@ -178,11 +197,14 @@ fn topic(dir: &DataDir, scope: &Scope, name: String, partitions: Vec<PartitionSu
         Origin::Doze => {
             dir.catalog().map(|catalog| catalog.configs().get(ResourceType::Topic, &name).cloned().unwrap_or_default())
         }
-        // They are in the metadata log of its controllers.
-        Origin::Kafka => None,
+        Origin::Kafka => {
+            let metadata = metadata.filter(|metadata| metadata.topic(&name).is_some());
+            metadata.map(|metadata| metadata.topic_configs(&name))
+        }
     };
+    let id = known.map(|topic| topic.id).or_else(|| Some(metadata?.topic(&name)?.id));
     TopicView {
-        id: known.map(|topic| topic.id).or_else(|| partitions.iter().find_map(|partition| partition.topic_id)),
+        id: id.or_else(|| partitions.iter().find_map(|partition| partition.topic_id)),
         in_catalog: topics.as_ref().map(|_| known.is_some()),
         declared,
         configs,

@@ -13,6 +13,7 @@ mod golden;
 mod json;
 mod message;
 pub mod messages;
+pub mod metadata_records;
 pub mod uuid;
 pub mod wire;
 

@@ -65,6 +65,8 @@ pub const KAFKA_CLEANER_OFFSETS: &str = "cleaner-offset-checkpoint";
 /// The topic in which an Apache Kafka node keeps its cluster's metadata.
 pub const KAFKA_METADATA_TOPIC: &str = "__cluster_metadata";
 
+const METADATA_SNAPSHOT: &str = ".checkpoint";
+
 /// The longest name of a directory or a file on the usual file systems, in bytes.
 const LONGEST_NAME: usize = 255;
 const DELETED_DIR: &str = "-delete";
@@ -174,6 +176,19 @@ pub fn parse_partition_file(name: &OsStr) -> PartitionFile {
         }
     }
     PartitionFile::Other
+}
+
+/// The name of a snapshot of Apache Kafka's metadata log: the offset after the last that is in it, and the epoch of that.
+pub fn metadata_snapshot(end: i64, epoch: i32) -> String {
+    format!("{end:020}-{epoch:010}{METADATA_SNAPSHOT}")
+}
+
+/// The end offset and the epoch of a snapshot's name; `None` for any other name.
+pub fn parse_metadata_snapshot(name: &OsStr) -> Option<(i64, i32)> {
+    let name = name.to_str()?;
+    let (end, epoch) = name.strip_suffix(METADATA_SNAPSHOT)?.split_once('-')?;
+    let parsed = (end.parse().ok()?, epoch.parse().ok()?);
+    (metadata_snapshot(parsed.0, parsed.1) == name).then_some(parsed)
 }
 
 /// A name in the data directory that is a partition's.
@@ -305,6 +320,10 @@ mod tests {
             assert_eq!(parse_leftover_dir(OsStr::new(&name)), Some(what));
         }
         assert_eq!(parse_leftover_dir(OsStr::new("demo-3.abc-delete")), None);
+        assert_eq!(parse_metadata_snapshot(OsStr::new(&metadata_snapshot(70, 3))), Some((70, 3)));
+        for other in ["bootstrap.checkpoint", "00000000000000000070-0000000003.checkpoint.part", "70-3.checkpoint"] {
+            assert_eq!(parse_metadata_snapshot(OsStr::new(other)), None);
+        }
         let longest = deleted_dir(&"t".repeat(249), 1000, u128::MAX);
         assert_eq!(longest.len(), LONGEST_NAME);
         assert_eq!(parse_partition_dir(OsStr::new(&longest)), Some(PartitionDir::Deleted));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::corpus::copy_tree;
 use crate::run::doze;
 
 pub fn fixture(name: &str) -> PathBuf {
@@ -119,4 +120,55 @@ fn inspect_reads_apache_kafkas_directories() {
     assert_eq!(transactions["last_stable_offset"], open["first_offset"]);
     assert!(transactions["aborted_transactions"].as_i64().unwrap() > 0);
     assert!(partition("compacted", 0)["cleaned_to_offset"].as_i64().unwrap() > 0);
+}
+
+/// The configs that were set when the directory was made, and the ids of the topics' folders.
+#[test]
+fn inspect_reads_topics_and_configs_from_the_metadata_log() {
+    let dir = fixture("kafka-dir");
+    let run = doze(["inspect", "--json", dir.to_str().unwrap()]);
+    let topics = run.objects_of("topic");
+    let topic = |name: &str| topics.iter().find(|topic| topic["topic"] == name).unwrap();
+    let compacted = &topic("compacted")["configs"];
+    assert_eq!(compacted["cleanup.policy"], "compact", "{compacted}");
+    assert_eq!(topic("append-time")["configs"]["message.timestamp.type"], "LogAppendTime");
+    assert_eq!(topic("__consumer_offsets")["configs"]["cleanup.policy"], "compact", "{topics:?}");
+    assert_eq!(topic("__cluster_metadata")["configs"], Value::Null, "nothing says what it has");
+    let shown = doze(["inspect", dir.to_str().unwrap(), "compacted"]);
+    assert!(shown.stdout.contains("cleanup.policy=compact"), "{}", shown.stdout);
+}
+
+/// Every byte of the metadata log's beginning and many after it: what can be shown is, and the rest is said to be missing.
+#[test]
+fn a_damaged_metadata_log_is_a_problem_and_nothing_more() {
+    let copy = tempfile::tempdir().unwrap();
+    copy_tree(&fixture("kafka-dir"), copy.path());
+    let log = copy.path().join("__cluster_metadata-0/00000000000000000000.log");
+    let whole = std::fs::read(&log).unwrap();
+    let dir = copy.path().to_str().unwrap();
+    for at in (0..whole.len()).step_by(whole.len() / 12) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x41;
+        std::fs::write(&log, &damaged).unwrap();
+        let run = doze(["inspect", "--json", dir]);
+        assert_eq!(run.code, 1, "byte {at}: {}", run.stderr);
+        let problems = run.objects_of("problem");
+        assert!(
+            problems.iter().any(|p| p["message"].as_str().unwrap().contains("the configs of topics")),
+            "{problems:?}"
+        );
+        let topics = run.objects_of("topic");
+        assert_eq!(topics.iter().find(|topic| topic["topic"] == "compacted").unwrap()["configs"], Value::Null);
+        let verified = doze(["verify", "--json", dir]);
+        assert!((0..=1).contains(&verified.code), "byte {at}: {}", verified.stderr);
+        let unchecked = verified.objects_of("unchecked");
+        assert!(
+            unchecked.iter().any(|row| row["what"].as_str().unwrap().contains("whether topics are compacted")),
+            "byte {at}: {unchecked:?}"
+        );
+    }
+    std::fs::remove_dir_all(copy.path().join("__cluster_metadata-0")).unwrap();
+    let run = doze(["inspect", "--json", dir]);
+    assert_eq!((run.code, run.objects_of("problem").len()), (0, 0), "another directory of the node may have it");
+    assert!(run.objects_of("topic").iter().all(|topic| topic["configs"] == Value::Null));
 }

@@ -11,10 +11,13 @@
 //! | `meta.properties` | `key=value` lines: `version` (1 here), `cluster.id`, `node.id`, `directory.id` |
 //! | `*-offset-checkpoint` | `0`, a count, and as many lines of topic, partition and offset with spaces between |
 //! | `.kafka_cleanshutdown` | that it is there is what it says |
+//!
+//! Topics and configs are in the metadata log of a node: see [`KafkaMetadata`].
 
 mod checkpoints;
 mod error;
 mod folders;
+mod metadata;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +27,7 @@ use std::path::{Path, PathBuf};
 pub use checkpoints::{Checkpoint, KafkaState, OffsetMap};
 pub use error::OpenDirError;
 pub use folders::{Leftover, PartitionFolder};
+pub use metadata::{KafkaMetadata, KafkaTopic, MetadataError, Replicas};
 
 use crate::protocol::Uuid;
 use crate::storage::catalog::{Catalog, OpenCatalogError, lock_file};
@@ -234,6 +238,12 @@ impl DataDir {
     /// What Apache Kafka keeps beside the partitions. Empty in a directory of doze's.
     pub fn kafka(&self) -> &KafkaState {
         &self.kafka
+    }
+
+    /// What the metadata log in the directory says of topics and configs, of one of Apache Kafka's.
+    pub fn kafka_metadata(&self) -> Result<KafkaMetadata, MetadataError> {
+        let folder = self.path.join(names::partition_dir(names::KAFKA_METADATA_TOPIC, 0));
+        KafkaMetadata::read(&self.env, &folder, !matches!(self.stop, Stop::Clean { .. }))
     }
 
     /// The folders of partitions, sorted by topic and number; all of them, whatever was named.

@@ -10,19 +10,31 @@ use crate::protocol::Uuid;
 use crate::storage::catalog::{Catalog, ConfigMap, ResourceType, Topic};
 use crate::storage::internal_topics::is_internal;
 use crate::storage::names::{self, LeftoverDir, PartitionFile};
-use crate::storage::offline::{CatalogState, Checkpoint, DataDir, Held, Origin, PartitionFolder, Stop};
+use crate::storage::offline::{
+    CatalogState, Checkpoint, DataDir, Held, KafkaMetadata, MetadataError, Origin, PartitionFolder, Stop,
+};
 
 /// Collects the findings about the directory.
 pub(super) struct Directory<'a> {
     dir: &'a DataDir,
     level: Level,
+    /// Of one of Apache Kafka's, where it can be read.
+    metadata: Option<KafkaMetadata>,
     pub findings: Vec<Finding>,
     pub unchecked: Vec<Unchecked>,
 }
 
 impl<'a> Directory<'a> {
     pub fn new(dir: &'a DataDir, level: Level) -> Directory<'a> {
-        Directory { dir, level, findings: Vec::new(), unchecked: Vec::new() }
+        let mut directory = Directory { dir, level, metadata: None, findings: Vec::new(), unchecked: Vec::new() };
+        if dir.origin() == Origin::Kafka {
+            match dir.kafka_metadata() {
+                Ok(metadata) => directory.metadata = Some(metadata),
+                Err(MetadataError::Missing { .. }) => {}
+                Err(error) => directory.skip(format!("whether topics are compacted that were never cleaned: {error}")),
+            }
+        }
+        directory
     }
 
     fn add(
@@ -207,6 +219,12 @@ impl<'a> Directory<'a> {
         }
     }
 
+    /// Whether a config with a value that is `wanted` was set on a topic of Apache Kafka's.
+    fn has_kafka_config(&self, topic: &str, key: &str, wanted: impl Fn(&str) -> bool) -> bool {
+        let configs = self.metadata.as_ref().map(|metadata| metadata.configs(ResourceType::Topic, topic));
+        configs.is_some_and(|configs| configs.get(key).is_some_and(|value| wanted(value)))
+    }
+
     /// What the directory knows of a partition.
     pub fn facts(&self, folder: &PartitionFolder) -> Facts {
         let dir = self.dir;
@@ -231,9 +249,10 @@ impl<'a> Directory<'a> {
             log_start,
             is_preallocated: dir.catalog().is_some_and(|catalog| {
                 in_force(catalog, &folder.topic, "preallocate", "log.preallocate", |value| value == "true")
-            }),
+            }) || self.has_kafka_config(&folder.topic, "preallocate", |value| value == "true"),
             is_compacted: dir.catalog().is_some_and(|catalog| is_compacted(catalog, &folder.topic))
-                || kafka_cleaned.is_some(),
+                || kafka_cleaned.is_some()
+                || self.has_kafka_config(&folder.topic, "cleanup.policy", |value| value.contains("compact")),
             kafka_cleaned,
             reached: of(&kafka.high_watermarks).max(of(&kafka.recovery_points)),
         }
