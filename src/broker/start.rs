@@ -214,7 +214,7 @@ fn log_config(config: &BrokerConfig, overrides: &Overrides) -> LogConfig {
         retention_bytes: settings.retention_bytes,
         delete: settings.cleanup_policy.delete,
         compact: settings.cleanup_policy.compact,
-        compaction_codec: topic_codec(&settings).unwrap_or(Codec::None),
+        compaction_codec: Some(topic_codec(&settings).unwrap_or(Codec::None)),
         max_message_bytes: unsigned(settings.max_message_bytes),
         delete_retention_ms: settings.delete_retention_ms,
         min_cleanable_dirty_ratio: settings.min_cleanable_dirty_ratio,

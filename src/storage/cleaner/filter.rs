@@ -9,19 +9,26 @@
 //!   then its header stays, so that the producer's sequence and the end of the log are known whatever else is lost.
 //! - A batch that loses some keeps its base offset and its span, and is written in the topic's codec.
 //! - One that cannot be read stays as it is, and its keys supersede nothing.
+//! - An entry of a message set of version 0 or 1 is read and never written: it goes once none of its records stays, and else stays
+//!   byte for byte. While a record that was superseded stays with it, so does a tombstone of its key, else the record would be
+//!   back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
 use super::key_map::{Full, KeyHash, KeyMap};
 use super::transactions::{Marker, Transactions};
 use crate::record::control::ControlRecord;
+use crate::record::legacy;
 use crate::record::{Batch, BatchBuilder, BatchHeader, BatchOptions, BuildError, Codec, RecordError};
 use crate::storage::log::{AbortedTransaction, LastOfProducer, LogConfig};
 
 /// The largest record that is taken into memory, in bytes; a batch with a larger one counts as one that cannot be read.
 const LARGEST_RECORD: usize = 16 << 20;
+
+/// More keys are not held: then every tombstone stays.
+const MOST_HELD: usize = 1 << 20;
 
 /// What a pass has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +45,10 @@ pub struct PassStats {
     pub records_kept: u64,
     /// Keys in the map.
     pub keys: u64,
+    /// Entries of message sets of versions 0 and 1 that stay as they are with records that were superseded.
+    pub old_entries_held: u64,
+    /// Batches that were kept because they cannot be read.
+    pub unreadable: u64,
 }
 
 /// What becomes of a batch.
@@ -60,8 +71,10 @@ pub(super) struct Filter {
     pub last_of_producers: HashMap<i64, LastOfProducer>,
     now_ms: i64,
     delete_retention_ms: i64,
-    codec: Codec,
+    codec: Option<Codec>,
     max_message_bytes: usize,
+    /// Keys of which a superseded record stays, in an entry of version 0 or 1.
+    held: Held,
     /// When the first tombstone or marker that was kept may go, ms since the Unix epoch.
     pub horizon_ms: Option<i64>,
     /// The abort markers that were kept, since they were last taken.
@@ -83,6 +96,7 @@ impl Filter {
             delete_retention_ms: config.delete_retention_ms,
             codec: config.compaction_codec,
             max_message_bytes: config.max_message_bytes as usize,
+            held: Held::Keys(HashSet::new()),
             horizon_ms: None,
             aborts: Vec::new(),
             stats: PassStats::default(),
@@ -124,6 +138,81 @@ impl Filter {
             }
         }
         Ok(())
+    }
+
+    /// The same of an entry of version 0 or 1, whose last offset is `last`.
+    pub fn map_old(&mut self, bytes: &[u8], last: i64, from: i64) -> Result<(), Full> {
+        if self.read_old_keys(bytes, from).is_ok() {
+            for (key, offset) in self.keys.drain(..) {
+                self.map.put(key, offset)?;
+                self.mapped_to = offset;
+            }
+        }
+        self.mapped_to = self.mapped_to.max(last);
+        Ok(())
+    }
+
+    fn read_old_keys(&mut self, bytes: &[u8], from: i64) -> Result<(), legacy::LegacyError> {
+        self.keys.clear();
+        let entry = legacy::Entry::parse(bytes)?;
+        entry.verify_crc()?;
+        for message in entry.messages(LARGEST_RECORD)? {
+            let message = message?;
+            if let Some(key) = &message.key
+                && message.offset >= from
+            {
+                self.keys.push((self.map.hash(key), message.offset));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides on an entry of version 0 or 1: it stays as it is or it goes.
+    pub fn judge_old(&mut self, bytes: &[u8], is_last: bool) -> Verdict {
+        match self.judge_old_records(bytes) {
+            Ok((records, stay)) => {
+                let goes = stay == 0 && !is_last;
+                self.stats.records_read += records;
+                self.stats.records_kept += if goes { 0 } else { records };
+                if goes {
+                    return Verdict::Drop;
+                }
+                self.stats.old_entries_held += u64::from(stay < records);
+                for (key, _) in self.keys.drain(..) {
+                    self.held.hold(key);
+                }
+                Verdict::Keep
+            }
+            Err(error) => {
+                // Whatever keys it has.
+                self.held = Held::All;
+                Verdict::Unreadable(error.to_string())
+            }
+        }
+    }
+
+    /// Says in `keys` which keys have records in the entry that were superseded. Answers how many records there are, and how many
+    /// of them stay.
+    fn judge_old_records(&mut self, bytes: &[u8]) -> Result<(u64, u64), legacy::LegacyError> {
+        self.keys.clear();
+        let entry = legacy::Entry::parse(bytes)?;
+        entry.verify_crc()?;
+        let (mut records, mut stay) = (0, 0);
+        for message in entry.messages(LARGEST_RECORD)? {
+            let message = message?;
+            records += 1;
+            match &message.key {
+                Some(key) if message.offset <= self.mapped_to => {
+                    let key = self.map.hash(key);
+                    match self.map.get(key) {
+                        Some(latest) if message.offset < latest => self.keys.push((key, message.offset)),
+                        _ => stay += 1,
+                    }
+                }
+                _ => stay += 1,
+            }
+        }
+        Ok((records, stay))
     }
 
     /// Decides on a batch. `is_last`: it is the last of all that is cleaned.
@@ -210,10 +299,11 @@ impl Filter {
             let offset = record.offset();
             let stays = match record.key() {
                 Some(key) if offset <= self.mapped_to => {
-                    let latest = self.map.get(self.map.hash(key)).is_none_or(|latest| offset >= latest);
+                    let key = self.map.hash(key);
+                    let latest = self.map.get(key).is_none_or(|latest| offset >= latest);
                     let tombstone = !record.info().has_value();
                     tombstones += usize::from(latest && tombstone && !is_over);
-                    latest && !(tombstone && is_over)
+                    latest && !(tombstone && is_over && !self.held.holds(key))
                 }
                 _ => true,
             };
@@ -254,9 +344,12 @@ impl Filter {
 
     /// The batch with the records that stay.
     fn build(&self, bytes: &[u8], header: &BatchHeader, horizon: Option<i64>) -> Verdict {
-        let codec = if header.is_control() { Codec::None } else { self.codec };
         let own = header.compression().map_or(Codec::None, Codec::of);
-        let largest = self.max_message_bytes.max(bytes.len());
+        let codec = if header.is_control() { Codec::None } else { self.codec.unwrap_or(own) };
+        let largest = match self.codec {
+            Some(_) => self.max_message_bytes.max(bytes.len()),
+            None => i32::MAX as usize,
+        };
         let built = match self.build_as(bytes, header, horizon, codec, largest) {
             Err(BuildFailure::Build(BuildError::TooLarge { .. })) if codec != own => {
                 self.build_as(bytes, header, horizon, own, i32::MAX as usize)
@@ -288,6 +381,31 @@ impl Filter {
             }
         }
         Ok(builder.finish(Some(header.last_offset_delta))?)
+    }
+}
+
+/// Keys whose tombstones stay.
+#[derive(Debug)]
+enum Held {
+    Keys(HashSet<KeyHash>),
+    All,
+}
+
+impl Held {
+    fn hold(&mut self, key: KeyHash) {
+        if let Held::Keys(keys) = self {
+            keys.insert(key);
+            if keys.len() > MOST_HELD {
+                *self = Held::All;
+            }
+        }
+    }
+
+    fn holds(&self, key: KeyHash) -> bool {
+        match self {
+            Held::Keys(keys) => keys.contains(&key),
+            Held::All => true,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ const FEWEST_SLOTS: usize = 1024;
 type Slot = [u32; 3];
 
 /// The hash of a key: what stands in an entry, and where it belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KeyHash {
     tag: [u32; 2],
     place: u32,

@@ -152,9 +152,15 @@ impl Pass {
             }
             let Next::Batch(batch) = next(&segment, &mut walker)? else { continue };
             self.filter.stats.map_bytes += batch.size;
-            let Some(header) = batch.header.filter(|header| header.last_offset() >= from) else { continue };
+            if batch.last_offset < from {
+                continue;
+            }
             let bytes = segment.slice(&mut walker, batch.position..batch.end())?;
-            if self.filter.map_batch(bytes, &header, from).is_err() {
+            let mapped = match &batch.header {
+                Some(header) => self.filter.map_batch(bytes, header, from),
+                None => self.filter.map_old(bytes, batch.last_offset, from),
+            };
+            if mapped.is_err() {
                 return self.start_rewriting();
             }
         }
@@ -239,23 +245,21 @@ fn judge(
     bytes: &[u8],
     is_last: bool,
 ) -> Result<(), RewriteError> {
-    let mut keep_unread = |output: &mut Output, reason: String| {
-        let BatchAt { base_offset, last_offset, .. } = *batch;
-        unreadable.push(Unreadable { base_offset, last_offset, reason });
-        output.keep(batch, bytes)
+    let verdict = match &batch.header {
+        None => filter.judge_old(bytes, is_last),
+        Some(header) => {
+            let kept_before = filter.stats.records_kept;
+            filter.stats.records_read += header.records_count as u64;
+            let verdict = filter.judge(bytes, header, is_last);
+            let kept = match &verdict {
+                Verdict::Drop => 0,
+                Verdict::Keep | Verdict::Unreadable(_) => header.records_count,
+                Verdict::Replace(new) => BatchHeader::parse(new).map_or(0, |new| new.records_count),
+            };
+            filter.stats.records_kept = kept_before + kept as u64;
+            verdict
+        }
     };
-    let Some(header) = batch.header else {
-        return keep_unread(output, "it is a message set of a format before version 2".into());
-    };
-    let kept_before = filter.stats.records_kept;
-    filter.stats.records_read += header.records_count as u64;
-    let verdict = filter.judge(bytes, &header, is_last);
-    let kept = match &verdict {
-        Verdict::Drop => 0,
-        Verdict::Keep | Verdict::Unreadable(_) => header.records_count,
-        Verdict::Replace(new) => BatchHeader::parse(new).map_or(0, |new| new.records_count),
-    };
-    filter.stats.records_kept = kept_before + kept as u64;
     match verdict {
         Verdict::Keep => output.keep(batch, bytes)?,
         Verdict::Drop => output.drop_batch(batch.position)?,
@@ -264,7 +268,12 @@ fn judge(
             let at = BatchAt { header: Some(header), max_timestamp: header.max_timestamp, ..*batch };
             output.replace(batch.position, &at, &new)?;
         }
-        Verdict::Unreadable(reason) => keep_unread(output, reason)?,
+        Verdict::Unreadable(reason) => {
+            filter.stats.unreadable += 1;
+            let BatchAt { base_offset, last_offset, .. } = *batch;
+            unreadable.push(Unreadable { base_offset, last_offset, reason });
+            output.keep(batch, bytes)?;
+        }
     }
     filter.aborts.drain(..).for_each(|aborted| output.push_aborted(aborted));
     Ok(())

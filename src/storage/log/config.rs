@@ -30,7 +30,8 @@ pub struct LogConfig {
     /// `cleanup.policy` has `compact`: the log is cleaned.
     pub compact: bool,
     /// What cleaning compresses a batch with that it has to write anew: the codec that `compression.type` names, if it does.
-    pub compaction_codec: Codec,
+    /// `None`: the codec that the batch has.
+    pub compaction_codec: Option<Codec>,
     /// `max.message.bytes`: a batch that cleaning would make larger than this, and larger than it was, keeps its own codec.
     pub max_message_bytes: u32,
     /// `delete.retention.ms`: how long a tombstone stays after it was cleaned for the first time, in milliseconds.
@@ -61,7 +62,7 @@ impl Default for LogConfig {
             retention_bytes: -1,
             delete: true,
             compact: false,
-            compaction_codec: Codec::None,
+            compaction_codec: Some(Codec::None),
             max_message_bytes: 1_048_588,
             delete_retention_ms: 24 * 60 * 60 * 1000,
             min_cleanable_dirty_ratio: 0.5,

@@ -1,7 +1,8 @@
 //! Cleaning, against a model of what a log should hold; and with a disk that fails.
 
 mod faults;
-mod model;
+pub(in crate::storage) mod model;
+mod old_sets;
 mod random;
 mod rules;
 mod scheduling;

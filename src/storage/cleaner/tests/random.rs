@@ -9,7 +9,7 @@ use crate::storage::log::tests::support::{NOW, World};
 
 fn run(seed: u64, rounds: usize, codec: Codec) {
     let mut world = World::with(config);
-    world.config.compaction_codec = codec;
+    world.config.compaction_codec = Some(codec);
     let mut dice = Dice(seed);
     let mut model = Model::default();
     let mut log = world.open(true);

@@ -237,7 +237,7 @@ fn tombstones_and_markers_have_their_time_and_then_go() {
 #[test]
 fn what_is_written_anew_is_in_the_topics_codec_and_what_is_not_stays_as_it_was() {
     let mut world = world();
-    world.config.compaction_codec = Codec::Zstd { level: 1 };
+    world.config.compaction_codec = Some(Codec::Zstd { level: 1 });
     let log = world.open(true);
     let batch = |keys: &[&str], codec| {
         let mut builder = BatchBuilder::new(BatchOptions { codec, ..BatchOptions::default() }).unwrap();
