@@ -1,12 +1,14 @@
 //! `doze compact`: the cleaner by hand, over a directory that no broker is running on.
 
-use std::path::Path;
+mod kafka;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use doze::broker::offline_log_config;
 use doze::storage::catalog::{self, Catalog, ConfigMap, ResourceType, Topic};
-use doze::storage::compact::{self, Compacted, Request};
+use doze::storage::compact::{self, CompactError, Compacted, Request};
 use doze::storage::offline::{CatalogState, DataDir, Origin, Stop};
 use doze::storage::store::{LogConfigOf, OpenStoreError, Store, StoreConfig, lock_data_dir};
 use doze::sys::Env;
@@ -23,7 +25,8 @@ use crate::progress::Progress;
 ///
 /// Keeps the latest record of each key of the topics with cleanup.policy=compact, as the broker's cleaner does, in all sealed
 /// segments, however little is dirty. min.compaction.lag.ms is kept to. The catalog, meta.db, gives back the space that it does
-/// not use. The directory has to be one of doze's, stopped cleanly, and is left so.
+/// not use. The directory has to be one that was stopped cleanly, and is left so: one of doze's, or a log directory of Apache
+/// Kafka, which is cleaned as its own cleaner would do it.
 #[derive(Args, Debug)]
 #[command(after_long_help = cli::help_of(&cli::sections("compact")))]
 pub struct CompactArgs {
@@ -38,7 +41,7 @@ pub struct CompactArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Seal the active segments first, so that all records are cleaned
+    /// Seal the active segments first, so that all records are cleaned; not in Apache Kafka's directories
     #[arg(long)]
     pub roll: bool,
 
@@ -46,9 +49,19 @@ pub struct CompactArgs {
     #[arg(long)]
     pub retention: bool,
 
-    /// A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000
+    /// A broker config as doze serve or Apache Kafka's server.properties has it, for topics that have none of their own:
+    /// log.retention.ms=60000
     #[arg(long = "override", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
+
+    /// For a directory of Apache Kafka without one: where its metadata log is, __cluster_metadata-0 or a directory that has it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub metadata_log: Option<PathBuf>,
+
+    /// For a directory of Apache Kafka: a config of the topics that are named, whatever the metadata log says:
+    /// cleanup.policy=compact
+    #[arg(long = "config", value_name = "KEY=VALUE")]
+    pub configs: Vec<String>,
 
     #[command(flatten)]
     pub json: JsonArgs,
@@ -58,7 +71,9 @@ pub fn sections() -> Vec<(&'static str, String)> {
     let examples = "  doze compact --dry-run /var/lib/doze
   doze compact /var/lib/doze
   doze compact --roll /var/lib/doze users accounts
-  doze compact --retention --override log.retention.hours=24 /var/lib/doze";
+  doze compact --retention --override log.retention.hours=24 /var/lib/doze
+  doze compact --dry-run /var/lib/kafka/data
+  doze compact --metadata-log /var/lib/kafka/data-1 /var/lib/kafka/data-2";
     vec![("Examples", examples.to_owned())]
 }
 
@@ -72,61 +87,69 @@ struct Job {
     request: Request,
 }
 
+/// What became of a partition.
+enum Outcome {
+    Done(Compacted),
+    /// Nothing was done to it, and this is why.
+    LeftAlone(String),
+    Failed(String),
+}
+
+impl Outcome {
+    fn of(done: Result<Compacted, CompactError>) -> Outcome {
+        done.map_or_else(|error| Outcome::Failed(with_causes(&error)), Outcome::Done)
+    }
+}
+
 /// What it all came to.
 #[derive(Default)]
 struct Sum {
     partitions: u64,
     bytes: (u64, u64),
     records: u64,
+    left_alone: u64,
     failed: u64,
+}
+
+/// What is said of it, as it comes to be known.
+struct Report {
+    output: Output,
+    rows: Rows,
+    sum: Sum,
+    dry_run: bool,
 }
 
 pub fn run(args: &CompactArgs) -> Result<(), Failure> {
     let env = Env::real();
     let dir = DataDir::open(&env, &args.dir.dir, args.dir.meta_db.meta_db.as_deref())
         .map_err(|error| offline::refused(&error))?;
-    let job = check(args, &dir)?;
-    let mut output = Output::new(args.json.json);
-    let mut rows = rows();
-    let mut sum = Sum::default();
-    let result = if args.dry_run {
-        estimate(&job, &dir, &mut output, &mut rows, &mut sum)
-    } else {
-        drop(dir);
-        compact(&env, &job, args, &mut output, &mut rows, &mut sum)
-    };
-    if !output.is_json() {
-        if !rows.is_empty() {
-            output.rows(&rows)?;
+    let mut report =
+        Report { output: Output::new(args.json.json), rows: rows(), sum: Sum::default(), dry_run: args.dry_run };
+    let result = match dir.origin() {
+        Origin::Kafka => kafka::run(args, &env, dir, &mut report)?,
+        Origin::Doze => {
+            let job = check(args, &dir)?;
+            match args.dry_run {
+                true => estimate(&job, &dir, &mut report),
+                false => {
+                    drop(dir);
+                    compact(&env, &job, args, &mut report)
+                }
+            }
         }
-        output.line(&summary(args.dry_run, &sum))?;
-    } else {
-        output.object(&json!({
-            "type": "compact-summary",
-            "dry_run": args.dry_run,
-            "partitions": sum.partitions,
-            "bytes_before": sum.bytes.0,
-            "bytes_after": sum.bytes.1,
-            "records_removed": sum.records,
-            "failed": sum.failed,
-        }))?;
-    }
-    output.finish()?;
+    };
+    let finished = report.finish();
     result?;
-    match sum.failed {
-        0 => Ok(()),
-        1 => Err(Failure::could_not_run("one partition could not be compacted")),
-        n => Err(Failure::could_not_run(format!("{n} partitions could not be compacted"))),
-    }
+    finished
 }
 
 /// Refuses what cannot be compacted.
 fn check(args: &CompactArgs, dir: &DataDir) -> Result<Job, Failure> {
     let shown = format::path(dir.path());
-    if dir.origin() == Origin::Kafka {
+    if args.metadata_log.is_some() || !args.configs.is_empty() {
         return Err(Failure::could_not_run(format!(
-            "{shown} is a log directory of Apache Kafka, and doze does not compact those: its cleaner goes by checkpoints of its \
-             own; it compacts them when it runs"
+            "--metadata-log and --config are for log directories of Apache Kafka, and {shown} is doze's: its catalog has the \
+             configs of topics"
         )));
     }
     let catalog = match dir.catalog_state() {
@@ -200,7 +223,7 @@ impl Job {
     }
 }
 
-fn estimate(job: &Job, dir: &DataDir, output: &mut Output, rows: &mut Rows, sum: &mut Sum) -> Result<(), Failure> {
+fn estimate(job: &Job, dir: &DataDir, report: &mut Report) -> Result<(), Failure> {
     let configs = dir.catalog().map(Catalog::configs);
     let config = |topic: &Topic| {
         let own = configs.as_ref().and_then(|configs| configs.get(ResourceType::Topic, &topic.name));
@@ -209,20 +232,13 @@ fn estimate(job: &Job, dir: &DataDir, output: &mut Output, rows: &mut Rows, sum:
     for (topic, partition) in job.partitions(|topic| config(topic).compact) {
         let done = compact::estimate(dir, &config(topic), topic, partition, &job.request);
         let Some(done) = done.transpose() else { continue };
-        show(output, rows, sum, true, topic, partition, done.map_err(|error| with_causes(&error)))?;
+        report.show(&topic.name, partition, Outcome::of(done))?;
     }
     let size = dir.env().fs.metadata(dir.catalog_path()).map(|metadata| metadata.len).unwrap_or(0);
-    show_catalog(output, &job.catalog, true, (size, None))
+    report.show_catalog(&job.catalog, (size, None))
 }
 
-fn compact(
-    env: &Env,
-    job: &Job,
-    args: &CompactArgs,
-    output: &mut Output,
-    rows: &mut Rows,
-    sum: &mut Sum,
-) -> Result<(), Failure> {
+fn compact(env: &Env, job: &Job, args: &CompactArgs, report: &mut Report) -> Result<(), Failure> {
     let config = StoreConfig {
         data_dir: job.dir.clone(),
         meta_db: args.dir.meta_db.meta_db.clone(),
@@ -247,7 +263,7 @@ fn compact(
         let bytes = size(topic, partition);
         let done = compact::compact(&store, topic, partition, &job.request);
         bar.add(bytes);
-        shown = show(output, rows, sum, false, topic, partition, done.map_err(|error| with_causes(&error)));
+        shown = report.show(&topic.name, partition, Outcome::of(done));
         if shown.is_err() {
             break;
         }
@@ -256,7 +272,8 @@ fn compact(
     // Whoever reads the output may be gone: the directory is closed as it should be all the same.
     store.close().map_err(|error| Failure::of(Code::CouldNotRun, &error))?;
     shown?;
-    show_catalog(output, &job.catalog, false, compact_catalog(env, job)?)
+    let size = compact_catalog(env, job)?;
+    report.show_catalog(&job.catalog, size)
 }
 
 /// Has the catalog give back what it does not use. Answers its size before and after.
@@ -296,81 +313,129 @@ fn rows() -> Rows {
     ])
 }
 
-fn show(
-    output: &mut Output,
-    rows: &mut Rows,
-    sum: &mut Sum,
-    dry_run: bool,
-    topic: &Topic,
-    partition: i32,
-    done: Result<Compacted, String>,
-) -> Result<(), Failure> {
-    let (done, error) = match done {
-        Ok(done) => (done, None),
-        Err(error) => (Compacted::default(), Some(error)),
-    };
-    sum.partitions += 1;
-    sum.failed += u64::from(error.is_some());
-    sum.bytes.0 += done.bytes.0;
-    sum.bytes.1 += done.bytes.1;
-    sum.records += done.records_cleaned;
-    if output.is_json() {
-        return output.object(&json!({
-            "type": "compact",
-            "topic": &*topic.name,
-            "partition": partition,
-            "dry_run": dry_run,
-            "compacted": done.is_compacted,
-            "rolled": done.rolled,
-            "bytes_before": done.bytes.0,
-            "bytes_after": done.bytes.1,
-            "segments_before": done.segments.map(|segments| segments.0),
-            "segments_after": done.segments.map(|segments| segments.1),
-            "records_removed": done.records_cleaned,
-            "log_start_before": done.log_start.0,
-            "log_start_after": done.log_start.1,
-            "at_least": done.at_least,
-            "error": error,
-        }));
+impl Report {
+    fn show(&mut self, topic: &str, partition: i32, outcome: Outcome) -> Result<(), Failure> {
+        let (done, left_alone, error) = match outcome {
+            Outcome::Done(done) => (done, None, None),
+            Outcome::LeftAlone(why) => (Compacted::default(), Some(why), None),
+            Outcome::Failed(why) => (Compacted::default(), None, Some(why)),
+        };
+        let sum = &mut self.sum;
+        sum.partitions += u64::from(left_alone.is_none());
+        sum.left_alone += u64::from(left_alone.is_some());
+        sum.failed += u64::from(error.is_some());
+        sum.bytes.0 += done.bytes.0;
+        sum.bytes.1 += done.bytes.1;
+        sum.records += done.records_cleaned;
+        if self.output.is_json() {
+            return self.output.object(&json!({
+                "type": "compact",
+                "topic": topic,
+                "partition": partition,
+                "dry_run": self.dry_run,
+                "compacted": done.is_compacted,
+                "rolled": done.rolled,
+                "bytes_before": done.bytes.0,
+                "bytes_after": done.bytes.1,
+                "segments_before": done.segments.map(|segments| segments.0),
+                "segments_after": done.segments.map(|segments| segments.1),
+                "records_removed": done.records_cleaned,
+                "log_start_before": done.log_start.0,
+                "log_start_after": done.log_start.1,
+                "at_least": done.at_least,
+                "old_entries_held": done.old_entries_held,
+                "unreadable_batches": done.unreadable,
+                "left_alone": left_alone,
+                "error": error,
+            }));
+        }
+        let segments = |of: fn((usize, usize)) -> usize| done.segments.map_or("-".into(), |both| of(both).to_string());
+        let note = error.or(left_alone.map(|why| format!("left alone: {why}"))).unwrap_or_else(|| notes(&done));
+        self.rows.push(vec![
+            format!("{topic}-{partition}"),
+            format::bytes(done.bytes.0),
+            format::bytes(done.bytes.1),
+            done.records_cleaned.to_string(),
+            segments(|both| both.0),
+            segments(|both| both.1),
+            done.log_start.1.to_string(),
+            note,
+        ]);
+        Ok(())
     }
-    let segments = |of: fn((usize, usize)) -> usize| done.segments.map_or("-".into(), |both| of(both).to_string());
-    let note = error.unwrap_or_else(|| if done.at_least { "at least".into() } else { String::new() });
-    rows.push(vec![
-        format!("{}-{partition}", topic.name),
-        format::bytes(done.bytes.0),
-        format::bytes(done.bytes.1),
-        done.records_cleaned.to_string(),
-        segments(|both| both.0),
-        segments(|both| both.1),
-        done.log_start.1.to_string(),
-        note,
-    ]);
-    Ok(())
+
+    fn show_catalog(&mut self, path: &Path, size: (u64, Option<u64>)) -> Result<(), Failure> {
+        if self.output.is_json() {
+            return self.output.object(&json!({
+                "type": "compact-catalog",
+                "file": path.to_string_lossy(),
+                "dry_run": self.dry_run,
+                "bytes_before": size.0,
+                "bytes_after": size.1,
+            }));
+        }
+        let (path, before) = (format::path(path), format::bytes(size.0));
+        self.output.line(&match size.1 {
+            None => {
+                format!("the catalog {path} has {before}; what it would give back is only known when it is compacted")
+            }
+            Some(after) => format!("the catalog {path}: {before} before, {} after", format::bytes(after)),
+        })
+    }
+
+    /// Says what it all came to. A partition that failed is a failure.
+    fn finish(mut self) -> Result<(), Failure> {
+        let sum = &self.sum;
+        if self.output.is_json() {
+            self.output.object(&json!({
+                "type": "compact-summary",
+                "dry_run": self.dry_run,
+                "partitions": sum.partitions,
+                "bytes_before": sum.bytes.0,
+                "bytes_after": sum.bytes.1,
+                "records_removed": sum.records,
+                "left_alone": sum.left_alone,
+                "failed": sum.failed,
+            }))?;
+        } else {
+            if !self.rows.is_empty() {
+                self.output.rows(&self.rows)?;
+            }
+            self.output.line(&summary(self.dry_run, sum))?;
+        }
+        self.output.finish()?;
+        match self.sum.failed {
+            0 => Ok(()),
+            1 => Err(Failure::could_not_run("one partition could not be compacted")),
+            n => Err(Failure::could_not_run(format!("{n} partitions could not be compacted"))),
+        }
+    }
 }
 
-fn show_catalog(output: &mut Output, path: &Path, dry_run: bool, size: (u64, Option<u64>)) -> Result<(), Failure> {
-    if output.is_json() {
-        return output.object(&json!({
-            "type": "compact-catalog",
-            "file": path.to_string_lossy(),
-            "dry_run": dry_run,
-            "bytes_before": size.0,
-            "bytes_after": size.1,
-        }));
+/// What else is to be said of what was done.
+fn notes(done: &Compacted) -> String {
+    let mut notes = Vec::new();
+    if done.at_least {
+        notes.push("at least".to_owned());
     }
-    let (path, before) = (format::path(path), format::bytes(size.0));
-    output.line(&match size.1 {
-        None => format!("the catalog {path} has {before}; what it would give back is only known when it is compacted"),
-        Some(after) => format!("the catalog {path}: {before} before, {} after", format::bytes(after)),
-    })
+    if done.old_entries_held > 0 {
+        let entries = done.old_entries_held;
+        notes.push(format!("{entries} message sets of versions 0 and 1 stay with records that could go"));
+    }
+    if done.unreadable > 0 {
+        notes.push(format!("{} batches that cannot be read stay as they are", done.unreadable));
+    }
+    notes.join("; ")
 }
 
 fn summary(dry_run: bool, sum: &Sum) -> String {
     let won = format::bytes(sum.bytes.0.saturating_sub(sum.bytes.1));
     let records = sum.records;
+    let alone =
+        if sum.left_alone > 0 { format!("; {} partitions are left alone", sum.left_alone) } else { String::new() };
     match (sum.partitions, dry_run) {
-        (0, _) => "no topic that was asked for is compacted".to_owned(),
-        (n, true) => format!("{won} and {records} records would go, in {n} partitions; nothing was written"),
-        (n, false) => format!("{won} and {records} records are gone, in {n} partitions"),
+        (0, _) => format!("no topic that was asked for is compacted{alone}"),
+        (n, true) => format!("{won} and {records} records would go, in {n} partitions{alone}; nothing was written"),
+        (n, false) => format!("{won} and {records} records are gone, in {n} partitions{alone}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use doze::broker::config::BrokerConfig;
+use doze::broker::config::{BrokerConfig, Overrides};
 use doze::storage::offline::OpenDirError;
 
 use crate::exit::{Code, Failure};
@@ -73,12 +73,24 @@ pub fn refused(error: &OpenDirError) -> Failure {
 
 /// The broker's settings where no broker runs: its defaults, with what `--override` says.
 pub fn broker_config(overrides: &[String]) -> Result<BrokerConfig, Failure> {
-    let mut settings = std::collections::BTreeMap::new();
-    for text in overrides {
+    let settings = pairs("--override", overrides)?;
+    BrokerConfig::at_start(settings).map_err(|error| Failure::could_not_run(format!("--override: {error}")))
+}
+
+/// The same of an Apache Kafka node: what `--override` says stands for its `server.properties`.
+pub fn kafka_broker_config(overrides: &[String]) -> Result<BrokerConfig, Failure> {
+    let settings = pairs("--override", overrides)?;
+    BrokerConfig::of_kafka(settings).map_err(|error| Failure::could_not_run(format!("--override: {error}")))
+}
+
+/// What an option of this name says that takes `KEY=VALUE`.
+pub fn pairs(option: &str, given: &[String]) -> Result<Overrides, Failure> {
+    let mut settings = Overrides::new();
+    for text in given {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(Failure::could_not_run(format!("--override takes KEY=VALUE, and {text:?} has no =")));
+            return Err(Failure::could_not_run(format!("{option} takes KEY=VALUE, and {text:?} has no =")));
         };
         settings.insert(key.trim().to_owned(), value.trim().to_owned());
     }
-    BrokerConfig::at_start(settings).map_err(|error| Failure::could_not_run(format!("--override: {error}")))
+    Ok(settings)
 }

@@ -59,9 +59,11 @@ Register-ArgumentCompleter -Native -CommandName 'doze' -ScriptBlock {
         }
         'doze;compact' {
             [CompletionResult]::new('--meta-db', '--meta-db', [CompletionResultType]::ParameterName, 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory')
-            [CompletionResult]::new('--override', '--override', [CompletionResultType]::ParameterName, 'A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000')
+            [CompletionResult]::new('--override', '--override', [CompletionResultType]::ParameterName, 'A broker config as doze serve or Apache Kafka''s server.properties has it, for topics that have none of their own: log.retention.ms=60000')
+            [CompletionResult]::new('--metadata-log', '--metadata-log', [CompletionResultType]::ParameterName, 'For a directory of Apache Kafka without one: where its metadata log is, __cluster_metadata-0 or a directory that has it')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'For a directory of Apache Kafka: a config of the topics that are named, whatever the metadata log says: cleanup.policy=compact')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Only say how many bytes and records would go; nothing is written')
-            [CompletionResult]::new('--roll', '--roll', [CompletionResultType]::ParameterName, 'Seal the active segments first, so that all records are cleaned')
+            [CompletionResult]::new('--roll', '--roll', [CompletionResultType]::ParameterName, 'Seal the active segments first, so that all records are cleaned; not in Apache Kafka''s directories')
             [CompletionResult]::new('--retention', '--retention', [CompletionResultType]::ParameterName, 'Also remove the segments that are too old or too many by retention.ms and retention.bytes, of all topics')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'One JSON object a line instead of tables; docs/offline.md has their fields')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

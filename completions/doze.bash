@@ -58,7 +58,7 @@ _doze() {
             return 0
             ;;
         doze__subcmd__compact)
-            opts="-h --meta-db --dry-run --roll --retention --override --json --help"
+            opts="-h --meta-db --dry-run --roll --retention --override --metadata-log --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -80,6 +80,17 @@ _doze() {
                     return 0
                     ;;
                 --override)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metadata-log)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

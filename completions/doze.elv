@@ -54,9 +54,11 @@ set edit:completion:arg-completer[doze] = {|@words|
         }
         &'doze;compact'= {
             cand --meta-db 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory'
-            cand --override 'A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000'
+            cand --override 'A broker config as doze serve or Apache Kafka''s server.properties has it, for topics that have none of their own: log.retention.ms=60000'
+            cand --metadata-log 'For a directory of Apache Kafka without one: where its metadata log is, __cluster_metadata-0 or a directory that has it'
+            cand --config 'For a directory of Apache Kafka: a config of the topics that are named, whatever the metadata log says: cleanup.policy=compact'
             cand --dry-run 'Only say how many bytes and records would go; nothing is written'
-            cand --roll 'Seal the active segments first, so that all records are cleaned'
+            cand --roll 'Seal the active segments first, so that all records are cleaned; not in Apache Kafka''s directories'
             cand --retention 'Also remove the segments that are too old or too many by retention.ms and retention.bytes, of all topics'
             cand --json 'One JSON object a line instead of tables; docs/offline.md has their fields'
             cand -h 'Print help (see more with ''--help'')'

@@ -53,9 +53,11 @@ complete -c doze -n "__fish_doze_using_subcommand serve" -l config -d 'A TOML fi
 complete -c doze -n "__fish_doze_using_subcommand serve" -l print-config -d 'Print each setting with its value and where it is from, as a file for --config, and exit'
 complete -c doze -n "__fish_doze_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c doze -n "__fish_doze_using_subcommand compact" -l meta-db -d 'The file of topics, committed offsets and producer ids, where it is not meta.db in the data directory' -r -F
-complete -c doze -n "__fish_doze_using_subcommand compact" -l override -d 'A broker config as doze serve is given it, for topics that have none of their own: log.retention.ms=60000' -r
+complete -c doze -n "__fish_doze_using_subcommand compact" -l override -d 'A broker config as doze serve or Apache Kafka\'s server.properties has it, for topics that have none of their own: log.retention.ms=60000' -r
+complete -c doze -n "__fish_doze_using_subcommand compact" -l metadata-log -d 'For a directory of Apache Kafka without one: where its metadata log is, __cluster_metadata-0 or a directory that has it' -r -f -a "(__fish_complete_directories)"
+complete -c doze -n "__fish_doze_using_subcommand compact" -l config -d 'For a directory of Apache Kafka: a config of the topics that are named, whatever the metadata log says: cleanup.policy=compact' -r
 complete -c doze -n "__fish_doze_using_subcommand compact" -l dry-run -d 'Only say how many bytes and records would go; nothing is written'
-complete -c doze -n "__fish_doze_using_subcommand compact" -l roll -d 'Seal the active segments first, so that all records are cleaned'
+complete -c doze -n "__fish_doze_using_subcommand compact" -l roll -d 'Seal the active segments first, so that all records are cleaned; not in Apache Kafka\'s directories'
 complete -c doze -n "__fish_doze_using_subcommand compact" -l retention -d 'Also remove the segments that are too old or too many by retention.ms and retention.bytes, of all topics'
 complete -c doze -n "__fish_doze_using_subcommand compact" -l json -d 'One JSON object a line instead of tables; docs/offline.md has their fields'
 complete -c doze -n "__fish_doze_using_subcommand compact" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -56,7 +56,7 @@ use transactions::Transactions;
 pub use client::ClientConnection;
 pub use dispatch::{Pending, PendingReply, Reply};
 pub use settings::Settings;
-pub use start::{OpenBrokerError, offline_log_config};
+pub use start::{OpenBrokerError, kafka_log_config, offline_log_config};
 
 /// A broker over one data directory. Shared between threads.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::config::{BrokerConfig, GroupSettings, HostPort, LiveConfig, Overrides, TopicSettings, Value};
+use super::config::{BrokerConfig, ConfigError, GroupSettings, HostPort, LiveConfig, Overrides, TopicSettings, Value};
 use super::configs::{missing_changes, with_stored_changes};
 use super::features::{self, Features, Levels};
 use super::fetch_sessions::FetchSessions;
@@ -194,6 +194,19 @@ async fn expire_producers(broker: Arc<Broker>) {
 pub fn offline_log_config(at_start: &BrokerConfig, catalog: Option<&Catalog>) -> LogConfigOf {
     let config = catalog.map_or_else(|| at_start.clone(), |catalog| with_stored_changes(at_start, catalog));
     Arc::new(move |overrides: &ConfigMap| log_config(&config, overrides))
+}
+
+/// What a topic's configs mean to its logs on an Apache Kafka node with these settings, as its cleaner has it: what is written anew
+/// keeps its codec. No producer is taken for expired, since the node knows of them from snapshots. Fails at a config that doze
+/// knows and whose value it does not.
+pub fn kafka_log_config(config: &BrokerConfig, overrides: &Overrides) -> Result<LogConfig, ConfigError> {
+    let (_, errors) = TopicSettings::stored(config, overrides);
+    let is_unknown_key = |error: &ConfigError| matches!(error, ConfigError::UnknownTopicConfig { .. });
+    if let Some(error) = errors.into_iter().find(|error| !is_unknown_key(error)) {
+        return Err(error);
+    }
+    let config = log_config(config, overrides);
+    Ok(LogConfig { compaction_codec: None, producer_id_expiration_ms: i64::MAX, ..config })
 }
 
 /// What a topic's configs mean to its logs.

@@ -147,6 +147,12 @@ pub trait FileSystem: Send + Sync + Debug {
         if self.exists(path)? { self.lock(path).map(Some) } else { Ok(None) }
     }
 
+    /// Gives the file at `to` the owner, the group and the permissions of the one at `from`. Does nothing where files have none.
+    fn copy_owner(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Ok(())
+    }
+
     /// How much room there is on the file system of `path`. `Unsupported` where that cannot be told.
     fn space(&self, path: &Path) -> io::Result<Space> {
         let _ = path;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -163,6 +163,17 @@ impl FileSystem for OsFileSystem {
     fn space(&self, path: &Path) -> io::Result<Space> {
         let stat = rustix::fs::statvfs(path)?;
         Ok(Space { total: stat.f_blocks * stat.f_frsize, available: stat.f_bavail * stat.f_frsize })
+    }
+
+    fn copy_owner(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (wanted, has) = (fs::metadata(from)?, fs::metadata(to)?);
+        if (wanted.uid(), wanted.gid()) != (has.uid(), has.gid()) {
+            std::os::unix::fs::chown(to, Some(wanted.uid()), Some(wanted.gid()))?;
+        }
+        if wanted.permissions() != has.permissions() {
+            fs::set_permissions(to, wanted.permissions())?;
+        }
+        Ok(())
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod compact;
+mod compact_kafka;
 mod corpus;
 mod dump;
 mod flips;

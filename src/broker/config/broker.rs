@@ -52,6 +52,21 @@ impl BrokerConfig {
         Ok(config)
     }
 
+    /// The settings of an Apache Kafka node that was started with these: its defaults count where doze's are others.
+    pub fn of_kafka(settings: Overrides) -> Result<BrokerConfig, ConfigError> {
+        let mut all = Overrides::new();
+        for def in BROKER.iter() {
+            let is_set = |key: &&str| settings.contains_key(*key);
+            if let Some(kafka) = def.differs.and_then(|differs| differs.kafka)
+                && !def.chain.iter().any(is_set)
+            {
+                all.insert(def.name.to_owned(), kafka.to_owned());
+            }
+        }
+        all.extend(settings);
+        BrokerConfig::at_start(all)
+    }
+
     /// The same broker with these changes made since its start: `cluster` for all brokers, `node` for this one.
     /// Fails where a value is not of its key's kind or the whole does not hold together.
     pub fn with_changes(&self, cluster: Overrides, node: Overrides) -> Result<BrokerConfig, ConfigError> {

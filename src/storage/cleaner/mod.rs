@@ -25,10 +25,11 @@ mod pass;
 mod plan;
 mod siphash;
 #[cfg(test)]
-mod tests;
+pub(in crate::storage) mod tests;
 mod transactions;
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ use plan::Plan;
 
 use crate::protocol::Uuid;
 use crate::storage::backoff::Backoff;
-use crate::storage::log::{PartitionLog, RewriteError};
+use crate::storage::log::{LONG_WALK, PartitionLog, RewriteError, Walker};
 use crate::storage::store::Store;
 use crate::sys::Env;
 
@@ -386,10 +387,23 @@ fn note_failure(state: &mut LogState, log: &PartitionLog, now: Duration, error: 
 /// Cleans one log until there is nothing left to clean of it, without rest: for a data directory that nobody serves.
 /// Answers what the passes have done.
 pub fn clean_now(log: &Arc<PartitionLog>, settings: &CleanerSettings) -> Result<Vec<PassStats>, CleanError> {
-    let Env { fs, clock, .. } = log.env();
-    let mut checkpoint = Checkpoint::read(&**fs, &log.dir()).map_err(CleanError::Checkpoint)?;
+    let (fs, dir) = (log.env().fs.clone(), log.dir());
+    let checkpoint = Checkpoint::read(&*fs, &dir).map_err(CleanError::Checkpoint)?;
+    let mut save = |checkpoint: &Checkpoint| checkpoint.write(&*fs, &dir);
+    clean_up_to(log, i64::MAX, checkpoint, settings, &mut save)
+}
+
+/// The same for a log whose checkpoint is elsewhere: `checkpoint` is what it says, and `save` brings what it is to say onto the
+/// medium. Only what lies below `most` is cleaned.
+pub(in crate::storage) fn clean_up_to(
+    log: &Arc<PartitionLog>,
+    most: i64,
+    mut checkpoint: Checkpoint,
+    settings: &CleanerSettings,
+    save: &mut dyn FnMut(&Checkpoint) -> io::Result<()>,
+) -> Result<Vec<PassStats>, CleanError> {
     let mut passes = Vec::new();
-    while let Some(plan) = Plan::of(log, &checkpoint, clock.now_ms())? {
+    while let Some(plan) = Plan::up_to(log, most, &checkpoint, log.env().clock.now_ms())? {
         let mut pass = Pass::new(log.clone(), plan, settings.memory())?;
         let cleaned = loop {
             match pass.step(STEP) {
@@ -403,7 +417,7 @@ pub fn clean_now(log: &Arc<PartitionLog>, settings: &CleanerSettings) -> Result<
         };
         let progress = cleaned.to > checkpoint.cleaned;
         checkpoint = Checkpoint { cleaned: cleaned.to, horizon_ms: cleaned.horizon_ms, failures: 0, error: None };
-        checkpoint.write(&**fs, &log.dir()).map_err(CleanError::Checkpoint)?;
+        save(&checkpoint).map_err(CleanError::Checkpoint)?;
         passes.push(cleaned.stats);
         if !progress {
             break;
@@ -420,10 +434,27 @@ pub fn estimate(
     settings: &CleanerSettings,
     with_active: bool,
 ) -> Result<Option<(PassStats, bool)>, CleanError> {
-    let Env { fs, clock, .. } = log.env();
-    let checkpoint = Checkpoint::read(&**fs, &log.dir()).map_err(CleanError::Checkpoint)?;
+    let checkpoint = Checkpoint::read(&*log.env().fs, &log.dir()).map_err(CleanError::Checkpoint)?;
     let plan_of = if with_active { Plan::as_if_sealed } else { Plan::of };
-    let Some(plan) = plan_of(log, &checkpoint, clock.now_ms())? else { return Ok(None) };
+    count(log, plan_of(log, &checkpoint, log.env().clock.now_ms())?, settings)
+}
+
+/// The same of what [`clean_up_to`] would do.
+pub(in crate::storage) fn estimate_up_to(
+    log: &Arc<PartitionLog>,
+    most: i64,
+    checkpoint: &Checkpoint,
+    settings: &CleanerSettings,
+) -> Result<Option<(PassStats, bool)>, CleanError> {
+    count(log, Plan::up_to(log, most, checkpoint, log.env().clock.now_ms())?, settings)
+}
+
+fn count(
+    log: &Arc<PartitionLog>,
+    plan: Option<Plan>,
+    settings: &CleanerSettings,
+) -> Result<Option<(PassStats, bool)>, CleanError> {
+    let Some(plan) = plan else { return Ok(None) };
     let end = plan.end();
     let mut pass = Pass::counting(log.clone(), plan, settings.memory())?;
     loop {
@@ -431,6 +462,30 @@ pub fn estimate(
             return Ok(Some((cleaned.stats, cleaned.to < end)));
         }
     }
+}
+
+/// Whether [`clean_up_to`] would find anything to clean.
+pub(in crate::storage) fn is_due_up_to(
+    log: &PartitionLog,
+    most: i64,
+    checkpoint: &Checkpoint,
+) -> Result<bool, CleanError> {
+    Ok(Plan::up_to(log, most, checkpoint, log.env().clock.now_ms())?.is_some())
+}
+
+/// The first time at which something that lies below `cleaned` may go, as the headers of its batches say, ms since the Unix epoch.
+/// For a log whose checkpoint does not tell.
+pub(in crate::storage) fn first_horizon(log: &PartitionLog, cleaned: i64) -> Result<Option<i64>, CleanError> {
+    let mut first: Option<i64> = None;
+    for (segment, _) in log.rewritable()?.segments.iter().take_while(|(segment, _)| segment.base < cleaned) {
+        let file = segment.file(&*log.env().fs).map_err(RewriteError::from)?;
+        let mut walker = Walker::new(file, 0, segment.size(), LONG_WALK);
+        while let Some(batch) = segment.step(&mut walker).map_err(RewriteError::from)? {
+            let horizon = batch.header.and_then(|header| header.delete_horizon_ms());
+            first = first.into_iter().chain(horizon).min();
+        }
+    }
+    Ok(first)
 }
 
 /// Why a log was not cleaned.

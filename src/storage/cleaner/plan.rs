@@ -24,6 +24,18 @@ impl Plan {
         Plan::of_segments(log, log.rewritable()?, checkpoint, now_ms)
     }
 
+    /// The same of what lies below `most` alone.
+    pub fn up_to(
+        log: &PartitionLog,
+        most: i64,
+        checkpoint: &Checkpoint,
+        now_ms: i64,
+    ) -> Result<Option<Plan>, RewriteError> {
+        let mut rewritable = log.rewritable()?;
+        rewritable.last_stable = rewritable.last_stable.min(most);
+        Plan::of_segments(log, rewritable, checkpoint, now_ms)
+    }
+
     /// The same as if the active segment had been sealed, for a pass that only counts.
     pub fn as_if_sealed(
         log: &PartitionLog,

@@ -6,22 +6,32 @@
 //!
 //! A power cut at any moment leaves what one leaves while the broker cleans: a directory that counts as stopped uncleanly, with every
 //! log as it was or cleaned.
+//!
+//! [`KafkaCompaction`] does the same to the logs of a stopped Apache Kafka node.
 
 mod frozen;
+mod kafka;
+mod like;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::protocol::Uuid;
 use crate::storage::catalog::{CatalogError, Mutation, Topic};
-use crate::storage::cleaner::{CleanError, CleanerSettings, clean_now, estimate as estimate_cleaning};
-use crate::storage::log::{AppendError, LogConfig, OpenError, PartitionLog, ReadError, TruncateError};
+use crate::storage::cleaner::{CleanError, CleanerSettings, PassStats, clean_now, estimate as estimate_cleaning};
+use crate::storage::log::{
+    AppendError, CloseError, FileError, LogConfig, OpenError, PartitionLog, ReadError, TruncateError,
+};
 use crate::storage::names;
 use crate::storage::offline::DataDir;
-use crate::storage::store::{LogConfigOf, PartitionError, Store};
+use crate::storage::store::{DirError, LogConfigOf, PartitionError, Store};
 use crate::sys::Env;
 
 pub use frozen::frozen;
+pub use kafka::{KafkaCompaction, estimate_kafka, left_alone};
+pub use like::like_neighbours;
 
 /// What is to be done to a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,6 +59,10 @@ pub struct Compacted {
     pub log_start: (i64, i64),
     /// It would do more than this says.
     pub at_least: bool,
+    /// Entries of message sets of versions 0 and 1 that stay with records that were superseded: they are never written anew.
+    pub old_entries_held: u64,
+    /// Batches that stay as they are because they cannot be read.
+    pub unreadable: u64,
 }
 
 /// Why a log was not compacted, or not to the end.
@@ -68,24 +82,38 @@ pub enum CompactError {
     Catalog(#[from] CatalogError),
     #[error("old segments cannot be removed: {0}")]
     Truncate(#[from] TruncateError),
+    #[error("its high watermark is not known: replication-offset-checkpoint does not have it")]
+    NoHighWatermark,
+    /// Only of Apache Kafka's, of which nothing is changed that was not asked for.
+    #[error(
+        "it is not as a clean stop leaves it; look at it with 'doze verify' and repair it with 'doze recover' first ({0})"
+    )]
+    Repair(#[source] OpenError),
+    /// The same.
+    #[error("the end of it is damaged; look at it with 'doze verify' and repair it with 'doze recover' first")]
+    Damaged,
+    #[error("what was done cannot be noted: {0}")]
+    Checkpoint(#[from] DirError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("it cannot be closed: {0}")]
+    Close(#[source] CloseError),
 }
 
 /// What topics' configs mean to their logs here: however little is dirty, it is cleaned.
 pub fn eager(log_config: LogConfigOf) -> LogConfigOf {
-    Arc::new(move |configs| LogConfig { min_cleanable_dirty_ratio: -1.0, ..log_config(configs) })
+    Arc::new(move |configs| eager_one(log_config(configs)))
+}
+
+fn eager_one(config: LogConfig) -> LogConfig {
+    LogConfig { min_cleanable_dirty_ratio: -1.0, ..config }
 }
 
 /// Compacts one log of an open directory, whose configs are [`eager`] ones.
 pub fn compact(store: &Store, topic: &Topic, partition: i32, request: &Request) -> Result<Compacted, CompactError> {
     let log = store.partition(topic.id, partition)?;
     let is_compacted = store.log_config(&topic.name).compact;
-    let mut done = Compacted {
-        is_compacted,
-        bytes: (log.size_bytes(), log.size_bytes()),
-        segments: Some((log.segment_count(), log.segment_count())),
-        log_start: (log.offsets().start, log.offsets().start),
-        ..Compacted::default()
-    };
+    let mut done = Compacted::of(&log, is_compacted);
     if !is_compacted && !request.retention {
         return Ok(done);
     }
@@ -93,16 +121,12 @@ pub fn compact(store: &Store, topic: &Topic, partition: i32, request: &Request) 
         done.rolled = log.seal().map_err(CompactError::Seal)?;
     }
     if is_compacted {
-        for pass in clean_now(&log, &request.settings)? {
-            done.records_cleaned += pass.records_read - pass.records_kept;
-        }
+        clean_now(&log, &request.settings)?.iter().for_each(|stats| done.take(stats));
     }
     if request.retention {
         retain(store, topic.id, &log)?;
     }
-    done.bytes.1 = log.size_bytes();
-    done.segments = done.segments.map(|(before, _)| (before, log.segment_count()));
-    done.log_start.1 = log.offsets().start;
+    done.finish(&log);
     Ok(done)
 }
 
@@ -134,39 +158,79 @@ pub fn estimate(
     };
     let env = frozen(dir.env());
     let log = PartitionLog::open(env.clone(), path, log_config.clone(), true, log_start)?;
-    let size = log.size_bytes();
-    let mut done = Compacted {
-        is_compacted: log_config.compact,
-        bytes: (size, size),
-        log_start: (log.offsets().start, log.offsets().start),
-        ..Compacted::default()
-    };
+    let mut done = Compacted { segments: None, ..Compacted::of(&log, log_config.compact) };
     if log_config.compact
         && let Some((stats, at_least)) = estimate_cleaning(&log, &request.settings, request.roll)?
     {
-        done.at_least = at_least;
-        done.records_cleaned = stats.records_read - stats.records_kept;
-        done.bytes.1 -= stats.read_bytes.saturating_sub(stats.kept_bytes);
+        done.take_estimate(&stats, at_least);
     }
     if request.retention
         && let Some(to) = log.retention_start(env.clock.now_ms())?
     {
-        done.log_start.1 = to;
-        // What goes whole is not there to be cleaned; where both are asked for this says the larger of the two.
-        let gone = log.size_below(to);
-        done.bytes.1 = done.bytes.1.min(size - gone);
+        done.take_retention(&log, to);
     }
     Ok(Some(done))
 }
 
+impl Compacted {
+    /// Nothing was done to the log yet.
+    fn of(log: &PartitionLog, is_compacted: bool) -> Compacted {
+        let start = first_offset(log);
+        Compacted {
+            is_compacted,
+            bytes: (log.size_bytes(), log.size_bytes()),
+            segments: Some((log.segment_count(), log.segment_count())),
+            log_start: (start, start),
+            ..Compacted::default()
+        }
+    }
+
+    /// A pass over the log was made.
+    fn take(&mut self, stats: &PassStats) {
+        self.records_cleaned += stats.records_read - stats.records_kept;
+        (self.old_entries_held, self.unreadable) = (stats.old_entries_held, stats.unreadable);
+    }
+
+    /// This is what a pass would do.
+    fn take_estimate(&mut self, stats: &PassStats, at_least: bool) {
+        self.take(stats);
+        self.at_least = at_least;
+        self.bytes.1 -= stats.read_bytes.saturating_sub(stats.kept_bytes);
+    }
+
+    /// Retention would move the start of the log to `to`.
+    fn take_retention(&mut self, log: &PartitionLog, to: i64) {
+        self.log_start.1 = to;
+        // What goes whole is not there to be cleaned; where both are asked for this says the larger of the two.
+        self.bytes.1 = self.bytes.1.min(self.bytes.0 - log.size_below(to));
+    }
+
+    /// All was done to the log.
+    fn finish(&mut self, log: &PartitionLog) {
+        self.bytes.1 = log.size_bytes();
+        self.segments = self.segments.map(|(before, _)| (before, log.segment_count()));
+        self.log_start.1 = first_offset(log);
+    }
+}
+
+/// Where a log starts: where it was said to, or its first segment does.
+fn first_offset(log: &PartitionLog) -> i64 {
+    let first = log.segment_bases().first().copied();
+    log.offsets().start.max(first.unwrap_or(0))
+}
+
 /// Whether a partition has ever had a log. Opening one that has not would make the first segment.
 pub fn is_used(env: &Env, data_dir: &Path, topic: &Topic, partition: i32) -> bool {
-    let path = data_dir.join(names::partition_dir(&topic.name, partition));
-    let entries = env.fs.list(&path).unwrap_or_default();
-    entries.iter().any(|entry| {
+    has_log(env, &data_dir.join(names::partition_dir(&topic.name, partition))).unwrap_or(false)
+}
+
+/// Whether a partition's folder has a log.
+fn has_log(env: &Env, folder: &Path) -> Result<bool, FileError> {
+    let entries = env.fs.list(folder).map_err(FileError::of("list", folder))?;
+    Ok(entries.iter().any(|entry| {
         matches!(
             names::parse_partition_file(&entry.name),
             names::PartitionFile::Segment { kind: names::FileKind::Log, .. }
         )
-    })
+    }))
 }

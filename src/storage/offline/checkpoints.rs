@@ -1,18 +1,22 @@
 //! What Apache Kafka keeps beside the partitions of a log directory.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::Path;
 
 use super::error::OpenDirError;
+use crate::protocol::Uuid;
 use crate::storage::names;
 use crate::storage::store::DirError;
-use crate::sys::{Env, OpenMode};
+use crate::sys::{Env, FileSystem, OpenMode};
 
 /// More than a checkpoint file of a million partitions has, in bytes.
 const LARGEST: u64 = 256 << 20;
 /// The layout of `meta.properties` that a KRaft node writes; version 0 was that of a node with ZooKeeper.
 const KNOWN_VERSION: i32 = 1;
+
+/// The version of a checkpoint file, which stands in its first line.
+const KNOWN_CHECKPOINT: &str = "0";
 
 /// Offsets of a checkpoint file, by topic and partition.
 pub type OffsetMap = HashMap<(String, i32), i64>;
@@ -44,6 +48,8 @@ impl Checkpoint {
 pub struct KafkaState {
     pub cluster_id: Option<String>,
     pub node_id: Option<i32>,
+    /// The directory's own id.
+    pub directory_id: Option<Uuid>,
     /// Up to where each log is known to be flushed.
     pub recovery_points: Checkpoint,
     /// Where logs start that do not start with a segment.
@@ -69,6 +75,7 @@ impl KafkaState {
         Ok(KafkaState {
             cluster_id: property("cluster.id").map(str::to_owned),
             node_id: property("node.id").and_then(|id| id.parse().ok()),
+            directory_id: property("directory.id").and_then(|id| id.parse().ok()),
             recovery_points: checkpoint(names::KAFKA_RECOVERY_POINTS)?,
             log_starts: checkpoint(names::KAFKA_LOG_STARTS)?,
             high_watermarks: checkpoint(names::KAFKA_HIGH_WATERMARKS)?,
@@ -88,7 +95,7 @@ fn read_checkpoint(env: &Env, path: &Path) -> Result<Checkpoint, OpenDirError> {
 pub(super) fn parse(text: &str) -> Result<OffsetMap, String> {
     let mut lines = text.lines();
     match lines.next().map(str::trim) {
-        Some("0") => {}
+        Some(KNOWN_CHECKPOINT) => {}
         Some(version) => return Err(format!("its version is {version:?}, and 0 was expected")),
         // As Kafka makes them, before there is anything to say.
         None => return Ok(OffsetMap::new()),
@@ -110,6 +117,30 @@ pub(super) fn parse(text: &str) -> Result<OffsetMap, String> {
         return Err(format!("it says that it has {count} lines, and has {}", offsets.len()));
     }
     Ok(offsets)
+}
+
+/// Gives the checkpoint file `name` of a log directory these offsets, in one step that is durable on return.
+pub(in crate::storage) fn write_checkpoint(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    name: &str,
+    offsets: &OffsetMap,
+) -> Result<(), DirError> {
+    let mut lines: Vec<(&(String, i32), &i64)> = offsets.iter().collect();
+    lines.sort_unstable();
+    let mut text = format!("{KNOWN_CHECKPOINT}\n{}\n", lines.len());
+    for ((topic, partition), offset) in lines {
+        text += &format!("{topic} {partition} {offset}\n");
+    }
+    let (path, temporary) = (dir.join(name), dir.join(format!("{name}{}", names::TEMPORARY)));
+    let write = || {
+        let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
+        file.write_all_at(&[IoSlice::new(text.as_bytes())], 0)?;
+        file.sync()?;
+        fs.rename(&temporary, &path)?;
+        fs.sync_dir(dir)
+    };
+    write().map_err(DirError::of("write", &path))
 }
 
 /// A file as text, whatever of it is none. `None` if there is no file.

@@ -17,6 +17,7 @@
 mod checkpoints;
 mod error;
 mod folders;
+pub(in crate::storage) mod kafka_mark;
 mod metadata;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ mod tests;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+pub(in crate::storage) use checkpoints::write_checkpoint;
 pub use checkpoints::{Checkpoint, KafkaState, OffsetMap};
 pub use error::OpenDirError;
 pub use folders::{Leftover, PartitionFolder};

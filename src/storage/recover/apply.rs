@@ -1,7 +1,5 @@
 //! Taking the steps of a plan.
 
-use std::path::PathBuf;
-
 use super::catalog::{self, Rebuilt};
 use super::error::RecoverError;
 use super::partition;
@@ -10,9 +8,8 @@ use super::quarantine::{self, Kept, Piece};
 use crate::storage::catalog::{Catalog, CatalogError, ConfigMap, Mutation, ResourceType};
 use crate::storage::log::LogConfig;
 use crate::storage::names;
-use crate::storage::offline::{CatalogState, DataDir, Origin, Stop};
+use crate::storage::offline::{CatalogState, DataDir, Origin, Stop, kafka_mark};
 use crate::storage::store::{DirError, LogConfigOf, leave_mark, take_mark};
-use crate::sys::OpenMode;
 
 /// How a plan is to be carried out.
 #[derive(Clone)]
@@ -71,7 +68,7 @@ pub fn apply(
     progress("keeping what is removed");
     applied.kept = quarantine::keep(dir, &options.label, &pieces(plan, accept))?;
     let (env, fs) = (dir.env(), &*dir.env().fs);
-    let kafka_mark = remove_mark(dir)?;
+    let had_kafka_mark = take_mark_away(dir)?;
     for work in &plan.partitions {
         let name = names::partition_dir(&work.topic, work.partition);
         progress(&name);
@@ -116,9 +113,13 @@ pub fn apply(
         leave_mark(fs, dir.path(), &unchecked)?;
         (applied.marked_clean, applied.unchecked) = (true, unchecked);
     }
-    if let Some(mark) = kafka_mark.filter(|_| applied.unchecked.is_empty()) {
-        write_kafka_mark(dir, &mark)?;
-        applied.marked_clean = true;
+    match had_kafka_mark {
+        true if applied.unchecked.is_empty() => {
+            kafka_mark::put_back(fs, dir.path())?;
+            applied.marked_clean = true;
+        }
+        true => kafka_mark::discard(fs, dir.path())?,
+        false => {}
     }
     Ok(applied)
 }
@@ -162,41 +163,13 @@ fn log_start(dir: &DataDir, work: &partition::PartitionWork, accept_loss: bool) 
     }
 }
 
-/// Removes the mark of a clean stop, durably, so that whatever interrupts what follows leaves a directory that is checked.
-/// Answers what stood in Apache Kafka's.
-fn remove_mark(dir: &DataDir) -> Result<Option<Vec<u8>>, DirError> {
+/// Takes the mark of a clean stop away, durably, so that whatever interrupts what follows leaves a directory that is checked.
+/// Answers whether there was one of Apache Kafka's.
+fn take_mark_away(dir: &DataDir) -> Result<bool, DirError> {
     let (fs, path) = (&*dir.env().fs, dir.path());
     if dir.origin() == Origin::Doze {
         take_mark(fs, path)?;
-        return Ok(None);
+        return Ok(false);
     }
-    let mark: PathBuf = path.join(names::KAFKA_CLEAN_SHUTDOWN);
-    if !fs.exists(&mark).map_err(DirError::of("look at", &mark))? {
-        return Ok(None);
-    }
-    let read = || {
-        let file = fs.open(&mark, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0).min(64 * 1024)];
-        file.read_exact_at(&mut bytes, 0)?;
-        Ok(bytes)
-    };
-    let bytes = read().map_err(DirError::of("read", &mark))?;
-    fs.remove_file(&mark).map_err(DirError::of("remove", &mark))?;
-    fs.sync_dir(path).map_err(DirError::of("flush", path))?;
-    Ok(Some(bytes))
-}
-
-/// Puts Apache Kafka's mark back as it was: everything is flushed again.
-fn write_kafka_mark(dir: &DataDir, content: &[u8]) -> Result<(), DirError> {
-    let (fs, path) = (&*dir.env().fs, dir.path());
-    let mark = path.join(names::KAFKA_CLEAN_SHUTDOWN);
-    let temporary = path.join(format!("{}{}", names::KAFKA_CLEAN_SHUTDOWN, names::TEMPORARY));
-    let write = || {
-        let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
-        file.write_all_at(&[std::io::IoSlice::new(content)], 0)?;
-        file.sync()?;
-        fs.rename(&temporary, &mark)
-    };
-    write().map_err(DirError::of("write", &mark))?;
-    fs.sync_dir(path).map_err(DirError::of("flush", path))
+    kafka_mark::put_aside(fs, path)
 }

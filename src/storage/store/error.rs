@@ -35,8 +35,8 @@ pub enum OpenStoreError {
     NotADataDirectory { path: PathBuf, example: String },
 
     #[error(
-        "{} is a log directory of Apache Kafka (it has a meta.properties); doze does not serve from it, but its inspect and \
-         verify commands read it",
+        "{} is a log directory of Apache Kafka (it has a meta.properties); doze does not serve from it, but its offline \
+         commands (inspect, verify, dump-segment, recover, compact) work on it",
         path.display()
     )]
     KafkaLogDirectory { path: PathBuf },
