@@ -154,12 +154,16 @@ public final class Compaction {
         }
     }
 
-    /** dump BOOTSTRAP TOPIC END: prints each record below END that a consumer gets, aborted or not. */
+    /**
+     * dump BOOTSTRAP TOPIC END [ISOLATION]: prints each record below END that a consumer gets, aborted or not if ISOLATION is not
+     * read_committed. END may be "end".
+     */
     private static void dump(String bootstrap, String[] args) {
-        long end = Long.parseLong(args[1]);
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "isolation.level", "read_uncommitted");
+        String isolation = args.length > 2 ? args[2] : "read_uncommitted";
+        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "isolation.level", isolation);
         try (var consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             var partition = new TopicPartition(args[0], 0);
+            long end = args[1].equals("end") ? consumer.endOffsets(List.of(partition)).get(partition) : Long.parseLong(args[1]);
             consumer.assign(List.of(partition));
             consumer.seekToBeginning(List.of(partition));
             StringBuilder out = new StringBuilder();
