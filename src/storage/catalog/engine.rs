@@ -100,7 +100,8 @@ impl Engine {
         self.file.syncs()
     }
 
-    fn poison(&self) -> Option<CatalogError> {
+    /// Why nothing is written any more.
+    pub(super) fn poison(&self) -> Option<CatalogError> {
         self.file.failed_sync().map(|source| CatalogError::Poisoned { path: self.path.clone(), source })
     }
 

@@ -214,6 +214,11 @@ impl Catalog {
         self.shared.engine.path()
     }
 
+    /// Whether changes are taken at all: after an fsync that failed none are, until it is opened anew.
+    pub fn takes_changes(&self) -> Result<(), CatalogError> {
+        self.shared.engine.poison().map_or(Ok(()), Err)
+    }
+
     /// Looks at every page of the file. `Ok(false)` means that something was inconsistent and could be put right.
     /// On a catalog opened with [`Catalog::open_read_only`] the file is not touched. `None` while clones are in use.
     pub fn check(&mut self) -> Option<Result<bool, CatalogError>> {

@@ -89,6 +89,11 @@ impl Store {
         if self.closed.load(Ordering::Acquire) {
             return making.into_iter().map(|_| Err(CreateTopicError::Closed)).collect();
         }
+        if let Err(error) = self.catalog.takes_changes() {
+            // An earlier attempt at one of these topics may be what the next start finds in the catalog: its directories
+            // have to stay as they are.
+            return making.into_iter().map(|making| making.and(Err(error.clone().into()))).collect();
+        }
         self.make_dirs(&mut making);
         if making.iter().flatten().any(|making| !making.made.is_empty())
             && let Err(error) = self.dirs.sync()
