@@ -312,6 +312,29 @@ fn administrators_see_share_groups_and_change_their_offsets() {
 }
 
 #[test]
+fn what_is_altered_or_forgotten_of_one_topic_takes_nothing_that_is_held_of_another() {
+    let broker = Broker::start_with(QUICK);
+    let mut client = broker.connect();
+    let topic = prepare(&mut client, 8);
+    create_topic(&mut client, "u", 1);
+    let mut a = Member::new(&broker, "a", topic);
+    assert_eq!(a.acquire(&[]), [(0, 7, 1)]);
+    // Its session goes on.
+    assert_eq!(client.call(1, &beating("a", -1)).error_code, 0);
+    let partition = AlterShareGroupOffsetsRequestPartition { partition_index: 0, start_offset: 0 };
+    let altered = AlterShareGroupOffsetsRequestTopic { topic_name: "u".into(), partitions: vec![partition] };
+    let answer = client.call(0, &AlterShareGroupOffsetsRequest { group_id: "g".into(), topics: vec![altered] });
+    assert_eq!((answer.error_code, answer.responses[0].partitions[0].error_code), (0, 0));
+    assert_eq!(a.acknowledge(0, 1, RELEASE), 0);
+    let deleted = DeleteShareGroupOffsetsRequestTopic { topic_name: "u".into() };
+    let answer = client.call(0, &DeleteShareGroupOffsetsRequest { group_id: "g".into(), topics: vec![deleted] });
+    assert_eq!((answer.error_code, answer.responses[0].error_code), (0, 0));
+    assert_eq!(a.acknowledge(2, 7, ACCEPT), 0);
+    let mut b = Member::new(&broker, "b", topic);
+    assert_eq!(b.acquire(&[]), [(0, 1, 2)]);
+}
+
+#[test]
 fn without_the_feature_there_are_no_share_groups() {
     let broker = Broker::start_with(QUICK);
     let mut client = broker.connect();

@@ -57,7 +57,10 @@ async fn handle(
     let alter =
         broker.groups().ask(|coordinator, now, token| coordinator.alter_share_offsets(now, token, group, &starts));
     let altered = match broker.groups().with(|coordinator, _| coordinator.may_change_share_offsets(group)) {
-        Ok(()) => broker.shares().exclusively(group, alter).await,
+        Ok(()) => {
+            let is_altered = |place| starts.iter().any(|(topic, partition, _)| (*topic, *partition) == place);
+            broker.shares().exclusively(group, is_altered, alter).await
+        }
         // Those who use the group are left in peace.
         Err(refused) => Some(Reply::ShareOffsets(Err(refused))),
     };

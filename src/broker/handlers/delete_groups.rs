@@ -25,7 +25,7 @@ async fn handle(broker: Arc<Broker>, _: Context, request: DeleteGroupsRequest) -
                 && coordinator.may_change_share_offsets(&group_id).is_ok()
         };
         let reply = match broker.groups().with(is_idle_share_group) {
-            true => broker.shares().exclusively(&group_id, delete).await,
+            true => broker.shares().exclusively(&group_id, |_| true, delete).await,
             false => delete.await,
         };
         let error_code = match reply {

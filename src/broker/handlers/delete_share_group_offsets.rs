@@ -50,7 +50,7 @@ async fn handle(
     let delete =
         broker.groups().ask(|coordinator, now, token| coordinator.delete_share_offsets(now, token, group, &topics));
     let deleted = match broker.groups().with(|coordinator, _| coordinator.may_change_share_offsets(group)) {
-        Ok(()) => broker.shares().exclusively(group, delete).await,
+        Ok(()) => broker.shares().exclusively(group, |(topic, _)| topics.contains(&topic), delete).await,
         Err(refused) => Some(Reply::ShareOffsets(Err(refused))),
     };
     match deleted {

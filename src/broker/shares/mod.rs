@@ -64,13 +64,6 @@ struct GroupShares {
     partitions: Mutex<HashMap<Place, Cell>>,
 }
 
-impl GroupShares {
-    /// What has been read in, or may just be.
-    fn entries(&self) -> Vec<Arc<Entry>> {
-        self.partitions.lock().values().filter_map(|cell| cell.get().cloned()).collect()
-    }
-}
-
 impl Shares {
     /// Forgets first what is stored of partitions that no group keeps any more: a stop may have come between the end of
     /// a topic and that of what groups had of it.
@@ -178,13 +171,19 @@ impl Shares {
         });
     }
 
-    /// Has nobody fetch from the group while `change` replaces or removes what is stored of it.
-    pub async fn exclusively<T>(self: &Arc<Self>, group: &str, change: impl Future<Output = T>) -> T {
+    /// Has nobody fetch from those partitions of the group of which `change` replaces or removes what is stored. The others
+    /// keep what is in memory only: who has acquired what, and how often it was handed out.
+    pub async fn exclusively<T>(
+        self: &Arc<Self>,
+        group: &str,
+        concerns: impl Fn(Place) -> bool,
+        change: impl Future<Output = T>,
+    ) -> T {
         let shares = self.group(group);
         let _alone = shares.gate.write().await;
-        let entries = shares.entries();
-        shares.partitions.lock().clear();
-        for entry in entries {
+        let cells: Vec<Cell> =
+            shares.partitions.lock().extract_if(|place, _| concerns(*place)).map(|(_, cell)| cell).collect();
+        for entry in cells.iter().filter_map(|cell| cell.get()) {
             entry.fence().await;
         }
         change.await
