@@ -9,7 +9,7 @@ use doze::protocol::messages::metadata::MetadataRequest;
 use doze::protocol::messages::offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use doze::protocol::{ErrorCode, Uuid};
 
-use crate::clients::{TRANSACTIONAL, config_keys, end_what_is_open, policy_of};
+use crate::clients::{TRANSACTIONAL, config_keys, end_what_is_open, policy_of, share_admin, share_group};
 use crate::fetched::fetch;
 use crate::log_model::Policy;
 use crate::model::TopicState;
@@ -41,6 +41,46 @@ pub async fn look(connection: &Connection) {
         }
     }
     look_at_offsets(connection).await;
+    look_at_share_group(connection).await;
+}
+
+/// The share group's offsets, after the logs were read.
+async fn look_at_share_group(connection: &Connection) {
+    let world = &connection.world;
+    {
+        let mut model = world.model.borrow_mut();
+        let places: Vec<(Uuid, i32)> = model.share.partitions.keys().copied().collect();
+        for place in places {
+            let (partition, log, _) = model.shared(place);
+            partition.log_was_read(log);
+        }
+        if !model.share.is_configured {
+            return;
+        }
+    }
+    // Markers of transactions may still be written.
+    share_admin::show(connection, false).await;
+}
+
+/// At rest every record that the share group is to get comes, unless somebody is done with it.
+pub async fn drain_share_group(connection: &Connection) {
+    let world = &connection.world;
+    if !world.model.borrow().share.is_configured || world.model.borrow().id_of(share_group::TOPIC).is_none() {
+        return;
+    }
+    share_admin::show(connection, true).await;
+    let came = share_group::drain(connection).await;
+    let places: Vec<(Uuid, i32)> = world.model.borrow().share.partitions.keys().copied().collect();
+    for place in places {
+        let drained = {
+            let mut model = world.model.borrow_mut();
+            let (partition, log, wanted) = model.shared(place);
+            partition.drained(came.get(&place).unwrap_or(&BTreeSet::new()), log, wanted)
+        };
+        world.check(drained);
+        world.count("share: partitions drained at the end");
+    }
+    share_admin::show(connection, true).await;
 }
 
 pub async fn look_at_topics(connection: &Connection) {
@@ -81,7 +121,7 @@ pub async fn look_at_topics(connection: &Connection) {
         let read = model.topic(&name).read(&state, begun, now).map_err(|error| format!("topic {name}: {error}"));
         if let Some((id, _)) = found.get(&name) {
             let before = model.ids.get(&name).copied();
-            if is_known && before != Some(*id) {
+            if is_known && before.is_some_and(|before| before != *id) {
                 result = Err(format!("topic {name} has id {id}, and had {before:?}"));
             }
             ids.push((name, *id));

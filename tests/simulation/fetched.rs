@@ -86,6 +86,12 @@ pub async fn fetch(
     }
 }
 
+/// The records in what a share fetch has answered of one partition, and why what follows them cannot be read.
+pub fn records_of(records: &Records) -> (Vec<ReadRecord>, Option<String>) {
+    let fetched = read(0, false, &PartitionData { records: Some(records.clone()), ..Default::default() });
+    (fetched.records, fetched.damage)
+}
+
 fn read(from: i64, committed: bool, data: &PartitionData) -> Fetched {
     let mut fetched = Fetched {
         from,

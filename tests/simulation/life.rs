@@ -11,6 +11,7 @@ use doze::sys::sim::{Effect, Fault, OpKind, Prng, SimRandom};
 use tokio::task::LocalSet;
 
 use crate::audit;
+use crate::clients::streams_group::SESSION_MS;
 use crate::clients::{self, Client};
 use crate::log_model::Loss;
 use crate::net::Connection;
@@ -24,7 +25,9 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// A client and the place for it while it lives.
 pub type Clients = Vec<Rc<tokio::sync::Mutex<Box<dyn Client>>>>;
 
-fn settings(fsync_interval_ms: Option<u64>) -> Settings {
+fn settings(world: &World, fsync_interval_ms: Option<u64>) -> Settings {
+    let standbys = (world.seed % 2).to_string();
+    let session_ms = if world.canary == Canary::ShortSessions { 600 } else { SESSION_MS }.to_string();
     let configs = [
         ("log.dirs", "/data"),
         ("auto.create.topics.enable", "false"),
@@ -32,6 +35,17 @@ fn settings(fsync_interval_ms: Option<u64>) -> Settings {
         ("group.consumer.assignment.interval.ms", "0"),
         ("group.initial.rebalance.delay.ms", "0"),
         ("group.min.session.timeout.ms", "100"),
+        ("group.share.assignment.interval.ms", "0"),
+        ("group.share.min.heartbeat.interval.ms", "100"),
+        ("group.share.min.session.timeout.ms", "100"),
+        ("group.share.min.record.lock.duration.ms", "1000"),
+        ("group.streams.assignment.interval.ms", "0"),
+        ("group.streams.heartbeat.interval.ms", "500"),
+        ("group.streams.initial.rebalance.delay.ms", "0"),
+        ("group.streams.min.heartbeat.interval.ms", "100"),
+        ("group.streams.min.session.timeout.ms", "100"),
+        ("group.streams.num.standby.replicas", &standbys),
+        ("group.streams.session.timeout.ms", &session_ms),
         ("log.cleaner.backoff.ms", "40"),
         ("log.cleaner.io.buffer.size", "16384"),
         ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "200"),
@@ -124,7 +138,7 @@ async fn run(
         random: Arc::new(SimRandom::new(seed)),
         workers: Arc::new(TimedWorkers::new(seed)),
     };
-    let broker = match Broker::open(env, settings(plan.fsync_interval_ms)) {
+    let broker = match Broker::open(env, settings(world, plan.fsync_interval_ms)) {
         Ok(broker) => broker,
         Err(error) => {
             if !world.is_troubled() {
@@ -142,6 +156,9 @@ async fn run(
         if is_last {
             audit::settle(&auditor).await;
             audit::look(&auditor).await;
+            audit::drain_share_group(&auditor).await;
+            clients::streams_group::calm_down(&auditor).await;
+            audit::look_at_topics(&auditor).await;
         } else {
             clients::make_stable_topics(&auditor).await;
         }
@@ -236,8 +253,10 @@ async fn stop(world: &World, broker: &Arc<Broker>) -> bool {
 fn put_in(canary: Canary, fs: &doze::sys::sim::SimFileSystem) {
     let ignore = |kind, path: &str| fs.inject(Fault::on(&[kind], Effect::Ignored).path(path).forever());
     match canary {
-        Canary::None | Canary::EarlyAck => {}
+        Canary::NoCatalogFlush => ignore(OpKind::Sync, "data/meta.db*"),
         Canary::NoFlush => ignore(OpKind::Sync, "data/*.log"),
         Canary::LostRename => ignore(OpKind::SyncDir, "data*"),
+        // These are put in by the clients.
+        _ => {}
     }
 }

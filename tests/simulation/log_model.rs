@@ -93,6 +93,11 @@ impl LogModel {
         offset >= self.floor.start.max(self.start_asked)
     }
 
+    /// Whether there has to be a record at `offset`.
+    pub fn keeps_record(&self, offset: i64) -> bool {
+        self.keeps(offset) && self.at.contains_key(&offset)
+    }
+
     /// Somebody asks for the log to start at `to`.
     pub fn start_asked(&mut self, to: i64) {
         self.start_asked = self.start_asked.max(to);

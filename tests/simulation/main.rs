@@ -6,7 +6,7 @@
 //!   in store for it.
 //! - `net`: requests and answers, with delays, and with answers that get lost.
 //! - `clients`: one file a kind of client. A new kind implements [`clients::Client`] and is drawn in `clients::draw`.
-//! - `model`, `log_model`, `register`: what was promised, apart from doze; `audit` looks at everything there is.
+//! - `model`, `log_model`, `share_model`, `register`: what was promised, apart from doze; `audit` looks at everything there is.
 //! - `run`: histories one by one and by the thousand; `canaries`: the harness finds what it is there to find.
 
 #![allow(clippy::unwrap_used)]
@@ -24,4 +24,5 @@ mod outside;
 mod plan;
 mod register;
 mod run;
+mod share_model;
 mod world;

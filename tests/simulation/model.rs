@@ -6,9 +6,11 @@ use bytes::Bytes;
 use doze::protocol::Uuid;
 use doze::record::{BatchBuilder, BatchOptions};
 
+use crate::clients::streams_group::SESSION_MS;
 use crate::fetched::{Fetched, ReadRecord};
 use crate::log_model::{Floor, LogModel, Loss, Policy};
 use crate::register::{Moment, Register};
+use crate::share_model::ShareModel;
 
 /// What a producer was told of a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +50,25 @@ pub struct TopicState {
     pub configs: BTreeMap<String, String>,
 }
 
+/// A task of the streams application: subtopology and partition.
+pub type Task = (String, i32);
+
 /// Group, topic and partition.
 pub type OffsetKey = (String, String, i32);
+
+/// What is known of the share group, besides its members' own knowledge.
+#[derive(Default)]
+pub struct ShareGroup {
+    /// It has its configs: it starts at the earliest record, and its locks are short.
+    pub is_configured: bool,
+    /// It is not to see records of transactions that are not committed.
+    pub committed: bool,
+    pub partitions: BTreeMap<(Uuid, i32), ShareModel>,
+    /// Who may be in it.
+    pub inside: BTreeSet<String>,
+    /// Everybody is to leave, because an administrator wants the group empty.
+    pub is_closing: bool,
+}
 
 #[derive(Default)]
 pub struct Model {
@@ -66,6 +85,14 @@ pub struct Model {
     pub owners: BTreeMap<(Uuid, i32), String>,
     /// All that were handed out.
     pub producer_ids: BTreeSet<i64>,
+    pub share: ShareGroup,
+    /// Which member of the streams group was told that it has a task, and until when it is its for certain, in
+    /// milliseconds of the process.
+    pub task_owners: BTreeMap<Task, (String, u64)>,
+    /// Who may be in the streams group.
+    pub inside_streams: BTreeSet<String>,
+    /// The highest epoch of each group that a member was told.
+    pub group_epochs: BTreeMap<&'static str, i32>,
     last_number: u64,
 }
 
@@ -134,7 +161,7 @@ impl Model {
         }
     }
 
-    fn read_record(&mut self, log: (Uuid, i32), read: &ReadRecord, committed: bool) -> Result<(), String> {
+    pub fn read_record(&mut self, log: (Uuid, i32), read: &ReadRecord, committed: bool) -> Result<(), String> {
         let name = self.log(log.0, log.1).name.clone();
         let what = format!("{name}, offset {}", read.offset);
         let sent = self.records.get(&read.id).ok_or_else(|| format!("{what}: nobody has sent {read:?}"))?;
@@ -257,7 +284,26 @@ impl Model {
         Some((*self.ids.get(name)?, state.partitions))
     }
 
+    /// The model of a partition in the share group, with that of its log, and whether the group is to get a record.
+    pub fn shared(&mut self, place: (Uuid, i32)) -> (&mut ShareModel, &LogModel, impl Fn(u64) -> bool) {
+        let name = self.log(place.0, place.1).name.clone();
+        let Model { share, logs, records, transactions, .. } = self;
+        let committed = share.committed;
+        let wanted = move |id: u64| {
+            let transaction = records.get(&id).and_then(|sent| sent.transaction).filter(|_| committed);
+            transaction.is_none_or(|number| transactions.get(&number) == Some(&End::Committed))
+        };
+        let partition = share.partitions.entry(place).or_insert_with(|| ShareModel::new(name));
+        (partition, &logs[&place], wanted)
+    }
+
     pub fn process_ended(&mut self, loss: Loss, now: Moment) {
+        // Sessions begin anew with the next process.
+        self.task_owners.values_mut().for_each(|(_, until_ms)| *until_ms = SESSION_MS);
+        for (place, partition) in &mut self.share.partitions {
+            let log = self.logs.get(place).filter(|_| loss == Loss::Unflushed);
+            partition.process_ended(log.map(|log| (log, log.sure_end())));
+        }
         self.logs.values_mut().for_each(|log| log.process_ended(loss));
         self.topics.values_mut().for_each(|topic| topic.process_ended(now));
         self.offsets.values_mut().for_each(|offset| offset.process_ended(now));

@@ -99,11 +99,11 @@ impl Connection {
         self.delay().await;
         if self.is_client && self.draw(|prng| prng.chance(1, 40)) {
             world.count("an answer got lost");
-            self.client.take();
+            self.hang_up();
             return None;
         }
         let Some(answer) = answer else {
-            self.client.take();
+            self.hang_up();
             return None;
         };
         match frame::decode_response::<R>(version, answer.slice(4..)) {
@@ -112,6 +112,13 @@ impl Connection {
                 world.violate(format!("{}: the answer of {} cannot be read: {error}", self.name, R::API.name()));
                 None
             }
+        }
+    }
+
+    /// The connection breaks; the next request opens another.
+    pub fn hang_up(&self) {
+        if let (Some(client), Some(broker)) = (self.client.take(), &*self.world.broker.borrow()) {
+            broker.disconnected(&client);
         }
     }
 

@@ -24,6 +24,18 @@ pub enum Canary {
     EarlyAck,
     /// Flushes of directories do nothing and say that they did: names and renames get lost.
     LostRename,
+    /// Records that a member of the share group accepts are taken for released.
+    AcceptAsRelease,
+    /// Records that it releases are taken for accepted.
+    ReleaseAsAccept,
+    /// Locks of the share group run out before their time.
+    ShortLocks,
+    /// The share group gets records of transactions that are not committed.
+    ShownTooEarly,
+    /// Members of the streams group are taken for dead before their time.
+    ShortSessions,
+    /// Flushes of the catalog do nothing and say that they did.
+    NoCatalogFlush,
 }
 
 pub struct World {

@@ -6,6 +6,10 @@ mod consumer_group;
 mod produce;
 mod producer;
 mod reader;
+pub mod share_admin;
+pub mod share_group;
+pub mod standing;
+pub mod streams_group;
 mod transactional;
 
 use std::future::Future;
@@ -49,9 +53,17 @@ pub fn draw(prng: &mut Prng) -> Vec<Box<dyn Client>> {
     if prng.chance(1, 2) {
         clients.push(Box::new(admin::Admin::new()));
     }
-    match prng.below(4) {
-        0 => (0..2).for_each(|n| clients.push(Box::new(classic_group::Member::new(n)))),
-        1 => (0..2).for_each(|n| clients.push(Box::new(consumer_group::Member::new(n)))),
+    match prng.below(12) {
+        0..2 => (0..2).for_each(|n| clients.push(Box::new(classic_group::Member::new(n)))),
+        2..4 => (0..2).for_each(|n| clients.push(Box::new(consumer_group::Member::new(n)))),
+        4..8 => {
+            let members = prng.between(1, share_group::MOST_MEMBERS);
+            (0..members).for_each(|n| clients.push(Box::new(share_group::Member::new(n))));
+            if prng.chance(1, 2) {
+                clients.push(Box::new(share_admin::ShareAdmin::default()));
+            }
+        }
+        8..11 => (0..prng.between(1, 3)).for_each(|n| clients.push(Box::new(streams_group::Member::new(n)))),
         _ => {}
     }
     clients
