@@ -22,7 +22,7 @@ impl GroupCoordinator {
         }
         let expire_timestamp_ms =
             (request.retention_time_ms != -1).then(|| now.wall_ms.saturating_add(request.retention_time_ms));
-        let (outcomes, offsets) = self.checked_offsets(now, request.topics, expire_timestamp_ms);
+        let (outcomes, offsets) = self.checked_offsets(now, &request.group_id, request.topics, expire_timestamp_ms);
         if offsets.is_empty() {
             actions.push(Action::Reply { token, reply: Reply::Commit(Ok(outcomes)) });
             return actions;
@@ -44,6 +44,7 @@ impl GroupCoordinator {
     pub(super) fn checked_offsets(
         &self,
         now: Now,
+        group: &str,
         topics: Vec<(String, Vec<CommitPartition>)>,
         expire_timestamp_ms: Option<i64>,
     ) -> (PartitionOutcomes, Vec<(Arc<str>, i32, CommittedOffset)>) {
@@ -58,7 +59,10 @@ impl GroupCoordinator {
                     results.push((commit.partition, Err(Error::OffsetMetadataTooLarge)));
                     continue;
                 }
-                let commit_timestamp_ms = if commit.timestamp_ms == -1 { now.wall_ms } else { commit.timestamp_ms };
+                let commit_timestamp_ms = match commit.timestamp_ms {
+                    -1 => now.wall_ms.max(self.least_commit_ms(group, &topic, commit.partition)),
+                    given => given,
+                };
                 let offset = CommittedOffset {
                     offset: commit.offset,
                     leader_epoch: commit.leader_epoch.max(-1),
@@ -72,6 +76,14 @@ impl GroupCoordinator {
             outcomes.push((topic, results));
         }
         (outcomes, offsets)
+    }
+
+    /// The least timestamp with which a commit is later than all that came before it. The end of a transaction compares them
+    /// (see `end_in_group`), and the wall clock may have been set back since.
+    fn least_commit_ms(&self, group: &str, topic: &str, partition: i32) -> i64 {
+        let committed = self.offsets.get(group, topic, partition).map(|offset| offset.commit_timestamp_ms);
+        let pending = self.pending.latest_ms(group, topic, partition).map(|latest| latest.saturating_add(1));
+        committed.max(pending).unwrap_or(i64::MIN).max(self.writes.least_commit_ms(group))
     }
 
     fn check_commit(&mut self, now: Now, request: &CommitRequest, actions: &mut Actions) -> Result<(), Error> {

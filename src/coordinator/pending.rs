@@ -161,6 +161,12 @@ impl PendingOffsets {
         producers.filter(|(_, offsets)| has(offsets)).map(|(producer, _)| *producer).collect()
     }
 
+    /// The latest timestamp of what is pending for a partition, in milliseconds since the Unix epoch.
+    pub fn latest_ms(&self, group: &str, topic: &str, partition: i32) -> Option<i64> {
+        let producers = self.groups.get(group)?.values();
+        producers.filter_map(|offsets| Some(offsets.get(topic)?.get(&partition)?.commit_timestamp_ms)).max()
+    }
+
     pub fn has(&self, group: &str, topic: &str, partition: i32) -> bool {
         // Most groups have nothing pending.
         self.has_group(group) && !self.producers(group, topic, partition).is_empty()

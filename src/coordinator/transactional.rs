@@ -54,7 +54,7 @@ impl GroupCoordinator {
         if let Err(error) = checked {
             return vec![Action::Reply { token, reply: Reply::Commit(Err(error)) }];
         }
-        let (outcomes, offsets) = self.checked_offsets(now, request.topics, None);
+        let (outcomes, offsets) = self.checked_offsets(now, &request.group_id, request.topics, None);
         if offsets.is_empty() {
             return vec![Action::Reply { token, reply: Reply::Commit(Ok(outcomes)) }];
         }
@@ -142,7 +142,7 @@ impl GroupCoordinator {
             for (&partition, offset) in partitions {
                 removed.push((topic.clone(), partition));
                 changes.push(Change::RemovePendingOffset { producer_id, topic: topic.clone(), partition });
-                // A commit outside of the transaction that came later stays.
+                // A commit outside of the transaction that came later stays; it has a later timestamp, whatever the clock did.
                 let there = self.offsets.get(id, topic, partition);
                 if committed && there.is_none_or(|there| there.commit_timestamp_ms <= offset.commit_timestamp_ms) {
                     let (topic, offset) = (topic.clone(), offset.clone());

@@ -54,6 +54,18 @@ pub(super) enum Purpose {
     EndTransaction { token: Token, producer_id: i64, committed: bool },
 }
 
+impl Purpose {
+    /// The least timestamp with which a commit is later than those that this is for; `i64::MIN` if it is for none.
+    fn least_commit_ms(&self) -> i64 {
+        let (offsets, step) = match self {
+            Purpose::Commit { offsets, .. } | Purpose::TransactionEnded { offsets, .. } => (offsets, 0),
+            Purpose::CommitPending { offsets, .. } => (offsets, 1),
+            _ => return i64::MIN,
+        };
+        offsets.iter().map(|(_, _, offset)| offset.commit_timestamp_ms.saturating_add(step)).max().unwrap_or(i64::MIN)
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     /// Empty for one that waits, and once the write that covers the entry is under way.
@@ -67,11 +79,19 @@ impl Entry {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     /// The write that is under way, and how many entries from the front it covers.
     under_way: Option<(WriteId, usize)>,
     entries: VecDeque<Entry>,
+    /// The least timestamp with which a commit is later than all that were in the queue.
+    least_commit_ms: i64,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue { under_way: None, entries: VecDeque::new(), least_commit_ms: i64::MIN }
+    }
 }
 
 /// No queue is ever empty.
@@ -92,8 +112,16 @@ impl Writes {
 
     /// Takes changes in. Gives a write to carry out, unless they have to wait for one that is under way.
     pub fn issue(&mut self, group: &Arc<str>, changes: Vec<Change>, purpose: Purpose) -> Option<Write> {
-        self.queues.entry(group.clone()).or_default().entries.push_back(Entry { changes, purpose });
+        let queue = self.queues.entry(group.clone()).or_default();
+        queue.least_commit_ms = queue.least_commit_ms.max(purpose.least_commit_ms());
+        queue.entries.push_back(Entry { changes, purpose });
         self.start(group)
+    }
+
+    /// The least timestamp with which a commit is later than those whose writes have not ended, in milliseconds since the
+    /// Unix epoch.
+    pub fn least_commit_ms(&self, group: &str) -> i64 {
+        self.queues.get(group).map_or(i64::MIN, |queue| queue.least_commit_ms)
     }
 
     /// Forms a write of everything that waits for one, if none is under way.

@@ -111,6 +111,8 @@ fn pending_key(write: &Write, producer_id: i64, topic: &Arc<str>, partition: i32
 pub struct Harness {
     pub coordinator: GroupCoordinator,
     pub now_ms: u64,
+    /// By how much the wall clock is wrong.
+    pub wrong_ms: i64,
     pub disk: Disk,
     /// Writes that have been asked for and not ended.
     pub writes: VecDeque<Write>,
@@ -135,6 +137,7 @@ impl Harness {
         Harness {
             coordinator: GroupCoordinator::new(config, Arc::new(SeededRandom::default()), now),
             now_ms: 0,
+            wrong_ms: 0,
             disk: Disk::default(),
             writes: VecDeque::new(),
             prompt: true,
@@ -145,7 +148,7 @@ impl Harness {
     }
 
     pub fn now(&self) -> Now {
-        Now { monotonic: Duration::from_millis(self.now_ms), wall_ms: START_MS + self.now_ms as i64 }
+        Now { monotonic: Duration::from_millis(self.now_ms), wall_ms: START_MS + self.now_ms as i64 + self.wrong_ms }
     }
 
     pub fn token(&mut self) -> Token {

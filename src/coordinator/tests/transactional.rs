@@ -116,6 +116,42 @@ fn a_later_commit_outside_of_the_transaction_stays() {
     assert_eq!((h.ended(token), h.offset("t", 0)), (Ok(()), Some(7)));
 }
 
+/// Whatever the wall clock says of two commits, the one that was made later counts.
+#[test]
+fn a_clock_that_is_set_back_or_stands_still_does_not_change_which_commit_is_the_later() {
+    let other = Producer { id: 8, epoch: 3 };
+    for prompt in [true, false] {
+        for set_back_ms in [0, 3_600_000] {
+            // In turn: a commit, one in a transaction, a commit or one in another transaction, and the ends.
+            for (after, expected) in [(None, 5), (Some(false), 7), (Some(true), 7)] {
+                let what = format!("prompt: {prompt}, back by {set_back_ms} ms, then {after:?}");
+                let mut h = Harness::new();
+                h.prompt = prompt;
+                let mut tokens = vec![h.commit(committing(0, 3))];
+                h.wrong_ms -= set_back_ms;
+                tokens.push(h.commit_pending(P, committing(0, 5)));
+                h.wrong_ms -= set_back_ms;
+                match after {
+                    None => {}
+                    Some(false) => tokens.push(h.commit(committing(0, 7))),
+                    Some(true) => tokens.push(h.commit_pending(other, committing(0, 7))),
+                }
+                while !h.writes.is_empty() {
+                    h.end_write(Ok(()));
+                }
+                tokens.into_iter().for_each(|token| drop(h.committed(token).unwrap()));
+                h.prompt = true;
+                // The later transaction ends first.
+                for producer in [other, P] {
+                    let token = h.end_transaction(producer, true);
+                    assert_eq!(h.ended(token), Ok(()), "{what}");
+                }
+                assert_eq!(h.offset("t", 0), Some(expected), "{what}");
+            }
+        }
+    }
+}
+
 #[test]
 fn members_are_checked_where_the_client_names_them() {
     let mut h = Harness::new();
