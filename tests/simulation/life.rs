@@ -201,9 +201,19 @@ async fn attend(world: &World, plan: &LifePlan) {
     let fs = world.fs();
     let started = tokio::time::Instant::now();
     let (mut full, mut freed) = (false, false);
+    let mut clock_changes = plan.clock_changes.iter().peekable();
     while world.budget.get() > 0 && !fs.has_stopped() && world.violation().is_none() && started.elapsed() < LONGEST {
         tokio::time::sleep(Duration::from_millis(5)).await;
         let made = plan.requests - world.budget.get();
+        while let Some(change) = clock_changes.next_if(|change| made >= change.after) {
+            let by_ms = world.clock.set_wrong(change.wrong_ms);
+            world.note("clock", format_args!("set by {by_ms} ms"));
+            match by_ms {
+                0 => {}
+                1.. => world.count("wall clocks set forward"),
+                _ => world.count("wall clocks set back"),
+            }
+        }
         if let Some(plan) = &plan.full {
             if !full && made >= plan.after {
                 full = true;

@@ -19,12 +19,26 @@ struct State {
     passed: Duration,
     /// When the process started that runs now.
     started: Option<Instant>,
+    /// How many milliseconds the wall clock is wrong.
+    wrong_ms: i64,
 }
 
 impl VirtualClock {
     /// A process starts. To be called inside its runtime.
     pub fn start(&self) {
         self.state.lock().started = Some(Instant::now());
+    }
+
+    /// Somebody sets the wall clock: from here on it is wrong by so much. Answers by how many milliseconds it was set.
+    pub fn set_wrong(&self, ms: i64) -> i64 {
+        ms - std::mem::replace(&mut self.state.lock().wrong_ms, ms)
+    }
+
+    /// Milliseconds since the machine was first started, whatever the wall clock says.
+    pub fn elapsed_ms(&self) -> i64 {
+        let state = self.state.lock();
+        let lived = state.started.map_or(Duration::ZERO, |started| started.elapsed());
+        i64::try_from((state.passed + lived).as_millis()).expect("a history is short")
     }
 
     /// It has ended, and the next one starts after `pause`.
@@ -37,9 +51,8 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now_ms(&self) -> i64 {
-        let state = self.state.lock();
-        let lived = state.started.map_or(Duration::ZERO, |started| started.elapsed());
-        START_MS + i64::try_from((state.passed + lived).as_millis()).expect("a history is short")
+        let wrong_ms = self.state.lock().wrong_ms;
+        START_MS + self.elapsed_ms() + wrong_ms
     }
 
     fn monotonic(&self) -> Duration {

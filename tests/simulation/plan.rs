@@ -12,6 +12,15 @@ pub enum End {
     Cut(Cut),
 }
 
+/// The wall clock is set while the broker runs.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockChange {
+    /// After this many requests.
+    pub after: u32,
+    /// How many milliseconds it is wrong from then on.
+    pub wrong_ms: i64,
+}
+
 /// A disk that fills up.
 #[derive(Clone, Copy, Debug)]
 pub struct FullDisk {
@@ -31,6 +40,8 @@ pub struct LifePlan {
     pub stop_after: Option<u64>,
     pub faults: Vec<Fault>,
     pub full: Option<FullDisk>,
+    /// In order.
+    pub clock_changes: Vec<ClockChange>,
     /// `--fsync-interval`, in milliseconds.
     pub fsync_interval_ms: Option<u64>,
     /// Milliseconds that pass before the next one starts.
@@ -46,6 +57,7 @@ impl LifePlan {
             stop_after: None,
             faults: Vec::new(),
             full: None,
+            clock_changes: Vec::new(),
             fsync_interval_ms: None,
             pause_ms: 0,
         }
@@ -83,6 +95,7 @@ fn life(prng: &mut Prng, is_first: bool) -> LifePlan {
         stop_after: None,
         faults: Vec::new(),
         full: None,
+        clock_changes: clock_changes(prng, requests),
         fsync_interval_ms: *prng.pick(&[None, Some(20), Some(500)]),
         pause_ms: *prng.pick(&[0, 10, 2000]),
     };
@@ -99,6 +112,20 @@ fn life(prng: &mut Prng, is_first: bool) -> LifePlan {
         }
     }
     plan
+}
+
+/// Never so far that a batch that waits to be sent again comes from more than an hour ahead, which is refused.
+fn clock_changes(prng: &mut Prng, requests: u32) -> Vec<ClockChange> {
+    const MINUTES_25: i64 = 25 * 60 * 1000;
+    let count = if prng.chance(1, 4) { prng.between(1, 3) } else { 0 };
+    let mut changes: Vec<ClockChange> = (0..count)
+        .map(|_| ClockChange {
+            after: prng.below(requests.into()) as u32,
+            wrong_ms: *prng.pick(&[-MINUTES_25, -60_000, -3000, -200, 0, 200, 3000, 60_000, MINUTES_25]),
+        })
+        .collect();
+    changes.sort_by_key(|change| change.after);
+    changes
 }
 
 fn fault(prng: &mut Prng) -> Fault {

@@ -180,6 +180,8 @@ const WANTED: &[&str] = &[
     "fault at SetLen",
     "fault at Metadata",
     "full disks that were freed",
+    "wall clocks set forward",
+    "wall clocks set back",
     "power cut: ",
     "power cuts between two operations of the disk",
     "kills",

@@ -6,7 +6,6 @@ use std::future::pending;
 use std::sync::Arc;
 
 use doze::broker::Broker;
-use doze::sys::Clock;
 use doze::sys::sim::SimFileSystem;
 
 use crate::history::History;
@@ -104,7 +103,7 @@ impl World {
     }
 
     pub fn note(&self, who: &str, what: impl Display) {
-        let at = self.clock.now_ms() - doze::sys::sim::START_MS;
+        let at = self.clock.elapsed_ms();
         let event = format!("{at:>6} ms  {who}: {what}");
         if self.is_told {
             eprintln!("{event}");
