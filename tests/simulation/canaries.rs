@@ -34,8 +34,14 @@ fn a_rename_that_gets_lost_is_found() {
 }
 
 #[test]
-fn an_acknowledgement_of_a_share_group_that_is_not_durable_is_found() {
-    is_found(Canary::NoCatalogFlush, "share group");
+fn answers_in_another_order_are_found() {
+    is_found(Canary::AnswersSwapped, "");
+}
+
+#[test]
+fn what_a_share_group_is_told_and_is_not_durable_is_found() {
+    // Of an acknowledgement, or of a member.
+    is_found(Canary::NoCatalogFlush, "share");
 }
 
 #[test]

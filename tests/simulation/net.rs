@@ -1,18 +1,19 @@
 //! Requests and answers between a client and the broker.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::pending;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use doze::broker::{ClientConnection, Reply};
+use doze::broker::{Broker, ClientConnection, Pending, Reply};
 use doze::protocol::wire::Chunk;
 use doze::protocol::{Request, frame};
 use doze::sys::sim::Prng;
 
-use crate::world::World;
+use crate::world::{Canary, World};
 
 /// No answer takes longer, if nothing is wrong with the disk.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -122,23 +123,101 @@ impl Connection {
         }
     }
 
-    async fn exchange<R: Request>(&self, version: i16, request: &R) -> Option<Bytes> {
-        let world = &self.world;
-        let broker = world.broker.borrow().clone().expect("clients live while there is a broker");
-        let connect = || {
-            let address = "127.0.0.1:9092".parse().unwrap();
-            broker.connected(address, address)
-        };
-        let client = self.client.borrow_mut().get_or_insert_with(connect).clone();
+    /// The connection to the broker, opened if it was not.
+    fn client(&self) -> (Arc<Broker>, Arc<ClientConnection>) {
+        let broker = self.world.broker.borrow().clone().expect("clients live while there is a broker");
+        let address = "127.0.0.1:9092".parse().unwrap();
+        let client = self.client.borrow_mut().get_or_insert_with(|| broker.connected(address, address)).clone();
+        (broker, client)
+    }
+
+    /// A request as it goes over the wire, and its number.
+    fn framed<R: Request>(&self, version: i16, request: &R) -> (i32, Bytes) {
         self.correlation.set(self.correlation.get() + 1);
-        let chunks = frame::encode_request(version, self.correlation.get(), Some(&self.name), request);
-        let bytes = bytes_of(&chunks).expect("a request is in memory");
-        let _in_flight = InFlight::new(world);
-        let pending = broker.receive(&client, bytes.slice(4..)).await?;
+        let number = self.correlation.get();
+        let chunks = frame::encode_request(version, number, Some(&self.name), request);
+        (number, bytes_of(&chunks).expect("a request is in memory").slice(4..))
+    }
+
+    async fn exchange<R: Request>(&self, version: i16, request: &R) -> Option<Bytes> {
+        let (broker, client) = self.client();
+        let (_, bytes) = self.framed(version, request);
+        let _in_flight = InFlight::new(&self.world);
+        let pending = broker.receive(&client, bytes).await?;
         match pending.reply.await {
             Reply::Frame(chunks) => bytes_of(&chunks),
             Reply::Nothing | Reply::Close => None,
         }
+    }
+
+    /// Sends requests one after the other without waiting for the answers, which come in the same order. Where the connection
+    /// breaks, the rest have none, and nobody knows what came of them, or will come in this process.
+    pub async fn pipeline<R: Request>(&self, version: i16, requests: &[R]) -> Vec<Option<R::Response>> {
+        let world = &self.world;
+        for _ in requests {
+            world.admitted().await;
+        }
+        self.delay().await;
+        if !world.accepting.get() {
+            return pending().await;
+        }
+        let mut answers = Vec::new();
+        let in_order = async {
+            let (broker, client) = self.client();
+            let _in_flight = InFlight::new(world);
+            let mut waiting = VecDeque::new();
+            let mut unsent = requests.iter();
+            while answers.len() < requests.len() {
+                // As the server does it: whatever is answered first is written first, and meanwhile more is read.
+                tokio::select! {
+                    biased;
+                    reply = async {
+                        let (_, pending): &mut (i32, Pending) = waiting.front_mut().expect("guarded below");
+                        (&mut pending.reply).await
+                    }, if !waiting.is_empty() => {
+                        let (number, _) = waiting.pop_front().expect("it has just answered");
+                        let Reply::Frame(chunks) = reply else { return };
+                        let Some(answer) = bytes_of(&chunks) else { return };
+                        if self.draw(|prng| prng.chance(1, 40)) {
+                            world.count("an answer got lost");
+                            return;
+                        }
+                        match frame::decode_response::<R>(version, answer.slice(4..)) {
+                            Ok((of, response)) if of == number => answers.push(Some(response)),
+                            Ok((of, _)) => return world.violate(format!("{}: answer {of} comes before {number}", self.name)),
+                            Err(error) => return world.violate(format!("{}: an answer cannot be read: {error}", self.name)),
+                        }
+                    }
+                    () = self.delay(), if unsent.len() > 0 => {
+                        let (number, bytes) = self.framed(version, unsent.next().expect("there is one more"));
+                        world.count(&format!("request {}", R::API.name()));
+                        let Some(pending) = broker.receive(&client, bytes).await else { return };
+                        if !waiting.is_empty() {
+                            world.count("requests sent before the one before was answered");
+                        }
+                        waiting.push_back((number, pending));
+                    }
+                }
+            }
+        };
+        if tokio::time::timeout(PATIENCE, in_order).await.is_err() {
+            if !world.is_troubled() {
+                world.violate(format!("{}: {} is never answered", self.name, R::API.name()));
+            }
+            return pending().await;
+        }
+        // What a process says that has ended is heard by nobody.
+        if world.fs().has_stopped() {
+            return pending().await;
+        }
+        if answers.len() < requests.len() {
+            self.hang_up();
+            answers.resize_with(requests.len(), || None);
+        }
+        if world.canary == Canary::AnswersSwapped {
+            answers.reverse();
+        }
+        answers
     }
 }
 

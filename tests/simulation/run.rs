@@ -192,6 +192,8 @@ const WANTED: &[&str] = &[
     "batches acknowledged at acks=-1",
     "batches sent again by idempotent producers",
     "duplicates acknowledged",
+    "requests sent before the one before was answered",
+    "batches refused behind one that failed",
     "transactions committed",
     "transactions aborted",
     "transactions left open by their producer",

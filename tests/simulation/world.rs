@@ -23,6 +23,8 @@ pub enum Canary {
     EarlyAck,
     /// Flushes of directories do nothing and say that they did: names and renames get lost.
     LostRename,
+    /// Requests that are sent one after the other are answered the other way round.
+    AnswersSwapped,
     /// Records that a member of the share group accepts are taken for released.
     AcceptAsRelease,
     /// Records that it releases are taken for accepted.

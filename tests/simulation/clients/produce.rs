@@ -1,7 +1,7 @@
 //! Sending a batch.
 
 use bytes::Bytes;
-use doze::protocol::messages::produce::{PartitionProduceData, ProduceRequest, TopicProduceData};
+use doze::protocol::messages::produce::{PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData};
 use doze::protocol::wire::Records;
 use doze::protocol::{ErrorCode, Uuid};
 use doze::record::{BatchOptions, Codec};
@@ -15,6 +15,7 @@ use crate::world::Canary;
 pub struct Batch {
     pub log: (Uuid, i32),
     pub ids: Vec<u64>,
+    pub base_sequence: i32,
     pub bytes: Bytes,
 }
 
@@ -36,10 +37,11 @@ impl Batch {
         let codec = connection.draw(|prng| if prng.chance(1, 8) { Codec::Lz4 } else { Codec::None });
         let world = &connection.world;
         let now_ms = doze::sys::Clock::now_ms(&*world.clock);
+        let base_sequence = options.base_sequence;
         let options = BatchOptions { codec, ..options };
         let log = (id, partition);
         let (ids, bytes) = world.model.borrow_mut().batch(log, &keys, transaction, now_ms, options);
-        Batch { log, ids, bytes }
+        Batch { log, ids, base_sequence, bytes }
     }
 }
 
@@ -64,22 +66,75 @@ pub async fn produce(
     batch: &Batch,
     sent_before: bool,
 ) -> Produced {
+    let request = request(connection, acks, transactional_id, batch, sent_before);
+    let answer = connection.call(13, &request).await;
+    came_of(connection, acks, batch, sent_before, answer)
+}
+
+/// Sends batches over one connection without waiting for the answers in between. An earlier one that fails takes those behind it
+/// with it, so that only the refusal of the first says something.
+pub async fn produce_pipelined(
+    connection: &Connection,
+    acks: i16,
+    batches: &[Batch],
+    sent_before: bool,
+) -> Vec<Produced> {
+    let requests: Vec<ProduceRequest> =
+        batches.iter().map(|batch| request(connection, acks, None, batch, sent_before)).collect();
+    let answers = connection.pipeline(13, &requests).await;
+    let mut all: Vec<Produced> = Vec::new();
+    for (n, (batch, answer)) in batches.iter().zip(answers).enumerate() {
+        all.push(came_of(connection, acks, batch, sent_before || n > 0, answer));
+    }
+    // They are appended in the order in which they came.
+    for (n, (batch, produced)) in batches.iter().zip(&all).enumerate() {
+        for (later, later_produced) in batches.iter().zip(&all).skip(n + 1) {
+            if let (Produced::At(one), Produced::At(other)) = (produced, later_produced)
+                && batch.log == later.log
+                && one >= other
+            {
+                let what = format!("{}: batches sent one after the other are at {one} and {other}", connection.name);
+                connection.world.violate(what);
+            }
+        }
+    }
+    all
+}
+
+fn request(
+    connection: &Connection,
+    acks: i16,
+    transactional_id: Option<&str>,
+    batch: &Batch,
+    sent_before: bool,
+) -> ProduceRequest {
     let world = &connection.world;
     let data = PartitionProduceData { index: batch.log.1, records: Some(Records::Bytes(batch.bytes.clone())) };
     let acks_sent = if world.canary == Canary::EarlyAck && acks == -1 { 1 } else { acks };
-    let request = ProduceRequest {
+    connection.note(format_args!(
+        "produces {} to {} at acks {acks} to {}{}",
+        batch.ids[0],
+        batch.ids[batch.ids.len() - 1],
+        world.model.borrow_mut().log(batch.log.0, batch.log.1).name,
+        if sent_before { " again" } else { "" }
+    ));
+    ProduceRequest {
         transactional_id: transactional_id.map(str::to_owned),
         acks: acks_sent,
         timeout_ms: 30_000,
         topic_data: vec![TopicProduceData { topic_id: batch.log.0, partition_data: vec![data], ..Default::default() }],
-    };
+    }
+}
+
+fn came_of(
+    connection: &Connection,
+    acks: i16,
+    batch: &Batch,
+    sent_before: bool,
+    answer: Option<ProduceResponse>,
+) -> Produced {
+    let world = &connection.world;
     let (first, last) = (batch.ids[0], batch.ids[batch.ids.len() - 1]);
-    connection.note(format_args!(
-        "produces {first} to {last} at acks {acks} to {}{}",
-        world.model.borrow_mut().log(batch.log.0, batch.log.1).name,
-        if sent_before { " again" } else { "" }
-    ));
-    let answer = connection.call(13, &request).await;
     if acks == 0 {
         return Produced::Unanswered;
     }

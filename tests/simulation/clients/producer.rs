@@ -1,14 +1,14 @@
 //! Producers without transactions: plain ones at each acks level, and idempotent ones, which send again what they have no
 //! answer for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use doze::protocol::messages::init_producer_id::InitProducerIdRequest;
 use doze::protocol::{ErrorCode, Uuid};
 use doze::record::BatchOptions;
 
 use super::admin::RETAINED;
-use super::produce::{Batch, Produced, produce};
+use super::produce::{Batch, Produced, produce, produce_pipelined};
 use super::{Client, Work, draw_partition, error};
 use crate::net::Connection;
 
@@ -23,8 +23,11 @@ struct Sequences {
     /// Id and epoch.
     producer: Option<(i64, i16)>,
     next: BTreeMap<(Uuid, i32), i32>,
-    /// What was sent and not answered.
-    unanswered: Option<Batch>,
+    /// What was sent and not answered, in order.
+    unanswered: Vec<Batch>,
+    /// Partitions in which a batch was sent behind the producer's very first one. It may have been taken where the first one
+    /// failed: a partition takes whatever sequence a producer begins with, as Kafka's do.
+    overtaken: BTreeSet<(Uuid, i32)>,
     /// The last that was acknowledged, and where it is.
     last: Option<(Batch, i64)>,
 }
@@ -57,15 +60,24 @@ async fn send_plain(connection: &Connection) {
     let Some((name, id, partition)) = draw_partition(connection, |_| true) else { return };
     let batch = Batch::new(connection, (&name, id, partition), None, BatchOptions::default());
     let acks = connection.draw(|prng| *prng.pick(&[0, 1, -1, -1]));
-    produce(connection, acks, None, &batch, false).await;
+    if acks == 0 || connection.draw(|prng| prng.chance(2, 3)) {
+        produce(connection, acks, None, &batch, false).await;
+        return;
+    }
+    let mut batches = vec![batch];
+    for _ in 0..connection.draw(|prng| prng.between(1, 3)) {
+        let Some((name, id, partition)) = draw_partition(connection, |_| true) else { break };
+        batches.push(Batch::new(connection, (&name, id, partition), None, BatchOptions::default()));
+    }
+    produce_pipelined(connection, acks, &batches, false).await;
 }
 
 impl Sequences {
     async fn send(&mut self, connection: &Connection) {
         let Some((producer_id, producer_epoch)) = self.producer else { return self.init(connection).await };
-        if let Some(batch) = self.unanswered.clone() {
+        if !self.unanswered.is_empty() {
             connection.world.count("batches sent again by idempotent producers");
-            return self.deliver(connection, batch, true).await;
+            return self.deliver(connection, true).await;
         }
         if let Some((batch, offset)) = self.last.clone()
             && connection.draw(|prng| prng.chance(1, 6))
@@ -73,13 +85,16 @@ impl Sequences {
         {
             return self.repeat(connection, &batch, offset).await;
         }
-        let Some((name, id, partition)) = draw_partition(connection, |name| name != RETAINED) else { return };
-        let next = self.next.entry((id, partition)).or_default();
-        let options = BatchOptions { producer_id, producer_epoch, base_sequence: *next, ..BatchOptions::default() };
-        let batch = Batch::new(connection, (&name, id, partition), None, options);
-        *next += batch.ids.len() as i32;
-        self.unanswered = Some(batch.clone());
-        self.deliver(connection, batch, false).await;
+        let several = connection.draw(|prng| if prng.chance(1, 3) { prng.between(2, 5) } else { 1 });
+        for _ in 0..several {
+            let Some((name, id, partition)) = draw_partition(connection, |name| name != RETAINED) else { break };
+            let next = self.next.entry((id, partition)).or_default();
+            let options = BatchOptions { producer_id, producer_epoch, base_sequence: *next, ..BatchOptions::default() };
+            let batch = Batch::new(connection, (&name, id, partition), None, options);
+            *next += batch.ids.len() as i32;
+            self.unanswered.push(batch);
+        }
+        self.deliver(connection, false).await;
     }
 
     async fn init(&mut self, connection: &Connection) {
@@ -98,23 +113,50 @@ impl Sequences {
         *self = Sequences { producer: Some((id, answer.producer_epoch)), ..Sequences::default() };
     }
 
-    async fn deliver(&mut self, connection: &Connection, batch: Batch, sent_before: bool) {
+    /// Sends all that is unanswered, in order.
+    async fn deliver(&mut self, connection: &Connection, sent_before: bool) {
         let world = &connection.world;
-        match produce(connection, -1, None, &batch, sent_before).await {
-            Produced::At(offset) => {
-                self.unanswered = None;
-                self.last = Some((batch, offset));
+        let batches = self.unanswered.clone();
+        for (n, first) in batches.iter().enumerate().filter(|(_, batch)| batch.base_sequence == 0) {
+            if batches[n + 1..].iter().any(|behind| behind.log == first.log) {
+                self.overtaken.insert(first.log);
             }
-            Produced::Unanswered => {}
-            Produced::Unknown(error) if super::is_of_the_moment(error) => {}
-            // The topic is gone.
-            Produced::Unknown(ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId) => self.unanswered = None,
-            Produced::Refused(error) | Produced::Unknown(error) => {
-                // A producer may be forgotten with its last record.
-                if world.model.borrow_mut().log(batch.log.0, batch.log.1).keeps(0) {
-                    world.violate(format!("an idempotent producer is refused: {error:?}"));
+        }
+        let produced = match &batches[..] {
+            [] => return,
+            [one] => vec![produce(connection, -1, None, one, sent_before).await],
+            several => produce_pipelined(connection, -1, several, sent_before).await,
+        };
+        self.unanswered.clear();
+        for (batch, produced) in batches.into_iter().zip(produced) {
+            match produced {
+                Produced::At(offset) => self.last = Some((batch, offset)),
+                Produced::Unanswered => self.unanswered.push(batch),
+                Produced::Unknown(error) if super::is_of_the_moment(error) => self.unanswered.push(batch),
+                // The topic is gone.
+                Produced::Unknown(ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId) => {}
+                // The one before it in this partition has failed.
+                Produced::Unknown(ErrorCode::OutOfOrderSequenceNumber)
+                    if self.unanswered.iter().any(|before| before.log == batch.log) =>
+                {
+                    world.count("batches refused behind one that failed");
+                    self.unanswered.push(batch);
                 }
-                *self = Sequences::default();
+                Produced::Unknown(ErrorCode::OutOfOrderSequenceNumber)
+                    if batch.base_sequence == 0 && self.overtaken.contains(&batch.log) =>
+                {
+                    world.count("first batches overtaken by those behind them");
+                    *self = Sequences::default();
+                    return;
+                }
+                Produced::Refused(error) | Produced::Unknown(error) => {
+                    // A producer may be forgotten with its last record.
+                    if world.model.borrow_mut().log(batch.log.0, batch.log.1).keeps(0) {
+                        world.violate(format!("an idempotent producer is refused: {error:?}"));
+                    }
+                    *self = Sequences::default();
+                    return;
+                }
             }
         }
     }
