@@ -21,10 +21,11 @@ clients. ApiVersions is built from the same table, so that a client is told of n
 const BETWEEN_BROKERS: &str = "
 ## Between brokers
 
-A Kafka broker also names InitializeShareGroupState, ReadShareGroupState, WriteShareGroupState, DeleteShareGroupState and
-ReadShareGroupStateSummary (keys 83 to 87). With these a broker asks another one that keeps the state of share groups. No client
-sends them, and where there is one broker nobody does, so that doze neither names nor serves them. Apache Kafka's
-BrokerApiVersionsCommandTest and testApiVersionsRequestValidationV0 want a broker that does.
+With InitializeShareGroupState, ReadShareGroupState, WriteShareGroupState, DeleteShareGroupState and ReadShareGroupStateSummary
+(keys 83 to 87) the broker that hands out the records of a partition asks the one that keeps the state of share groups. A doze is
+both and does not ask itself; but a Kafka broker names these APIs to everybody and serves whoever asks, and so does doze. As in
+Kafka, what is written past the members of a group counts when the partition is next read in, and whoever reads with a leader
+epoch above 0 takes the partition away from them.
 ";
 
 const LEFT_OUT: &[ApiKey] = &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry];

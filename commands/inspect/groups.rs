@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use doze::coordinator::{
-    Config, GroupCoordinator, Now, PendingOffset, PendingOffsetKey, SharePartition, SharePartitionKey, TopicMetadata,
+    Config, GroupCoordinator, Now, PendingOffset, PendingOffsetKey, SharePartitionKey, ShareState, TopicMetadata,
 };
 use doze::storage::catalog::{Catalog, CatalogError, CommittedOffset};
 use doze::sys::Env;
@@ -203,8 +203,8 @@ fn shares(
     let topics = catalog.topics();
     let mut shares: BTreeMap<String, Vec<ShareView>> = BTreeMap::new();
     for (key, value) in catalog.states(SharePartitionKey::SPACE)? {
-        let stored = SharePartitionKey::from_bytes(&key).and_then(|key| Ok((key, SharePartition::summary(&value)?)));
-        let (key, summary) = match stored {
+        let stored = SharePartitionKey::from_bytes(&key).and_then(|key| Ok((key, ShareState::from_bytes(&value)?)));
+        let (key, state) = match stored {
             Ok(stored) => stored,
             Err(error) => {
                 unreadable.push(format!("a partition of a share group: {error}"));
@@ -214,13 +214,16 @@ fn shares(
         let Some(topic) = topics.by_id(key.topic).filter(|topic| scope.takes(&topic.name, key.partition)) else {
             continue;
         };
+        // Where nobody has fetched yet there is nothing to show.
+        let Some(start_offset) = state.start_offset() else { continue };
+        let done = i64::from(state.done().unwrap_or(0));
         let end = ends.get(&(topic.name.to_string(), key.partition));
         shares.entry(key.group.to_string()).or_default().push(ShareView {
             topic: topic.name.to_string(),
             partition: key.partition,
-            start_offset: summary.start_offset,
-            done: summary.done,
-            lag: end.map(|end| (end - summary.start_offset - summary.done).max(0)),
+            start_offset,
+            done,
+            lag: end.map(|end| (end - start_offset - done).max(0)),
         });
     }
     for shares in shares.values_mut() {

@@ -75,7 +75,7 @@ pub enum Change {
         topic: Arc<str>,
         partition: i32,
     },
-    /// How far a share group has come in a partition, in the form of [`SharePartition`](super::SharePartition), under
+    /// How far a share group has come in a partition, in the form of [`ShareState`](super::ShareState), under
     /// [`SharePartitionKey`](super::SharePartitionKey).
     PutSharePartition {
         topic: Uuid,

@@ -56,9 +56,10 @@ pub use groups::{GroupCoordinator, RestoreError};
 pub use offsets::CommittedOffset;
 pub use pending::{PendingOffset, PendingOffsetKey};
 pub use share::partition::{
-    AckRefused, Acknowledgement, Acquire, Acquired, LogBatch, RecordLimits, SharePartition, SharePartitionKey, Stretch,
-    Summary,
+    AckRefused, Acknowledgement, Acquire, Acquired, LogBatch, RecordLimits, SharePartition, SharePartitionKey,
 };
+pub use share::state::{ShareState, StateChange, StateRefused, StateWrite};
+pub use share::stretches::Stretch;
 pub use stored::BadBytes;
 pub use streams::{
     DescribedStreamsGroup, DescribedStreamsMember, Endpoint, EndpointPartitions, InternalTopic, StreamsHeartbeat,

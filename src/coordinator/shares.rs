@@ -8,6 +8,7 @@ use super::context::Context;
 use super::error::Error;
 use super::group::Group;
 use super::groups::GroupCoordinator;
+use super::share::partition::SharePartitionKey;
 use super::share::{ShareGroup, check_request};
 use crate::protocol::Uuid;
 
@@ -60,6 +61,18 @@ impl GroupCoordinator {
             Some(Group::Share(group)) => group.initialized().clone(),
             _ => BTreeMap::new(),
         }
+    }
+
+    /// Of every group, the partitions that it keeps state of.
+    pub fn all_share_partitions(&self) -> BTreeSet<SharePartitionKey> {
+        let mut all = BTreeSet::new();
+        for (id, group) in &self.groups {
+            let Group::Share(group) = group else { continue };
+            for (topic, partitions) in group.initialized() {
+                all.extend(partitions.iter().map(|partition| SharePartitionKey::new(id.clone(), *topic, *partition)));
+            }
+        }
+        all
     }
 
     /// AlterShareGroupOffsets, for a group without members, which is made if it is not there. Answered with

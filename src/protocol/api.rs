@@ -13,7 +13,7 @@ pub trait Request: Wire + Default + std::fmt::Debug {
 
 macro_rules! apis {
     ($($api:ident = $key:literal, $lo:literal..=$hi:literal, flexible $flexible:tt, $module:ident $request:ident $response:ident;)*) => {
-        /// An API that clients call. Those that only brokers and controllers call of each other are not here.
+        /// An API that a broker names to clients.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i16)]
         pub enum ApiKey {
@@ -142,6 +142,11 @@ apis! {
     ShareAcknowledge = 79, 1..=2, flexible 0, share_acknowledge ShareAcknowledgeRequest ShareAcknowledgeResponse;
     AddRaftVoter = 80, 0..=1, flexible 0, add_raft_voter AddRaftVoterRequest AddRaftVoterResponse;
     RemoveRaftVoter = 81, 0..=0, flexible 0, remove_raft_voter RemoveRaftVoterRequest RemoveRaftVoterResponse;
+    InitializeShareGroupState = 83, 0..=0, flexible 0, initialize_share_group_state InitializeShareGroupStateRequest InitializeShareGroupStateResponse;
+    ReadShareGroupState = 84, 0..=0, flexible 0, read_share_group_state ReadShareGroupStateRequest ReadShareGroupStateResponse;
+    WriteShareGroupState = 85, 0..=1, flexible 0, write_share_group_state WriteShareGroupStateRequest WriteShareGroupStateResponse;
+    DeleteShareGroupState = 86, 0..=0, flexible 0, delete_share_group_state DeleteShareGroupStateRequest DeleteShareGroupStateResponse;
+    ReadShareGroupStateSummary = 87, 0..=1, flexible 0, read_share_group_state_summary ReadShareGroupStateSummaryRequest ReadShareGroupStateSummaryResponse;
     StreamsGroupHeartbeat = 88, 0..=0, flexible 0, streams_group_heartbeat StreamsGroupHeartbeatRequest StreamsGroupHeartbeatResponse;
     StreamsGroupDescribe = 89, 0..=0, flexible 0, streams_group_describe StreamsGroupDescribeRequest StreamsGroupDescribeResponse;
     DescribeShareGroupOffsets = 90, 0..=1, flexible 0, describe_share_group_offsets DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse;

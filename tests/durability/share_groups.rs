@@ -1,6 +1,7 @@
 //! Share groups on a simulated disk: a member gets records, accepts some, rejects some and gives some back, and each file
 //! operation of the broker fails, or the power is cut after it. What was accepted or rejected and answered is never handed
-//! out again; everything else is; and the delivery counts are those that were stored.
+//! out again; everything else is; and the delivery counts are those that were stored. What was written to the state of share
+//! partitions as brokers do it, and answered, is there too.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,20 @@ use doze::protocol::messages::create_topics::{CreatableTopic, CreateTopicsReques
 use doze::protocol::messages::incremental_alter_configs::{
     AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequest,
 };
+use doze::protocol::messages::initialize_share_group_state::{
+    InitializeShareGroupStateRequest, InitializeStateData, PartitionData as Initialize,
+};
 use doze::protocol::messages::produce::{PartitionProduceData, ProduceRequest, TopicProduceData};
+use doze::protocol::messages::read_share_group_state_summary::{
+    PartitionData as Summarize, ReadShareGroupStateSummaryRequest, ReadStateSummaryData,
+};
 use doze::protocol::messages::share_fetch::{
     AcknowledgementBatch, FetchPartition, FetchTopic, ShareFetchRequest, ShareFetchResponse,
 };
 use doze::protocol::messages::share_group_heartbeat::ShareGroupHeartbeatRequest;
+use doze::protocol::messages::write_share_group_state::{
+    PartitionData as Write, StateBatch, WriteShareGroupStateRequest, WriteStateData,
+};
 use doze::protocol::wire::Records;
 use doze::record::{BatchBuilder, BatchOptions};
 use doze::sys::sim::{Cut, Effect, Fault, OpKind, Prng, SimFileSystem, SyncFailure};
@@ -38,6 +48,8 @@ enum Fate {
 struct Story {
     topic: Uuid,
     fates: BTreeMap<i64, Fate>,
+    /// Where the partition starts for a group that there is not, as it was answered and as it was last asked for.
+    stranger: (i64, i64),
 }
 
 fn heartbeat(member: &str, epoch: i32) -> ShareGroupHeartbeatRequest {
@@ -98,7 +110,39 @@ fn produce(life: &Life) -> Option<()> {
     (answer.responses[0].partition_responses[0].error_code == 0).then_some(())
 }
 
+/// Says where the partition starts for a group that there is not.
+fn initialize_stranger(life: &Life, topic_id: Uuid, start_offset: i64) -> Option<()> {
+    let partitions = vec![Initialize { partition: 0, state_epoch: 0, start_offset }];
+    let topics = vec![InitializeStateData { topic_id, partitions }];
+    let answer = life.call(0, &InitializeShareGroupStateRequest { group_id: "stranger".into(), topics })?;
+    (answer.results[0].partitions[0].error_code == 0).then_some(())
+}
+
+/// Says that a record is done with, past the member that has it.
+fn write_state(life: &Life, topic_id: Uuid, offset: i64) -> Option<()> {
+    let batch = StateBatch { first_offset: offset, last_offset: offset, delivery_state: 2, delivery_count: 5 };
+    let partition = Write { start_offset: -1, state_batches: vec![batch], state_epoch: -1, ..Default::default() };
+    let topics = vec![WriteStateData { topic_id, partitions: vec![partition] }];
+    let answer = life.call(1, &WriteShareGroupStateRequest { group_id: "g".into(), topics })?;
+    (answer.results[0].partitions[0].error_code == 0).then_some(())
+}
+
+fn stranger_starts_at(life: &Life, topic_id: Uuid) -> i64 {
+    let topics = vec![ReadStateSummaryData { topic_id, partitions: vec![Summarize::default()] }];
+    let request = ReadShareGroupStateSummaryRequest { group_id: "stranger".into(), topics };
+    let answer = life.call(1, &request).expect("somebody else may look");
+    assert_eq!(answer.results[0].partitions[0].error_code, 0);
+    answer.results[0].partitions[0].start_offset
+}
+
 impl Story {
+    fn initialize_stranger(&mut self, life: &Life, start: i64) -> Option<()> {
+        self.stranger.1 = start;
+        initialize_stranger(life, self.topic, start)?;
+        self.stranger.0 = start;
+        Some(())
+    }
+
     /// The member fetches, after it has said something of records. What it is told, it knows.
     fn fetch(&mut self, life: &Life, epoch: i32, said: &[(i64, i64, i8)]) -> Option<Vec<(i64, i64, i16)>> {
         for (first, last, _) in said {
@@ -141,6 +185,7 @@ fn tell(life: &Life, story: &mut Story) -> Option<()> {
     }
     produce(life)?;
     story.topic = made.topics[0].topic_id;
+    story.stranger = (-1, -1);
     story.fates = (0..RECORDS).map(|offset| (offset, Fate::Open { deliveries: 0 })).collect();
     join(life, "a")?;
     assert_eq!(story.fetch(life, 0, &[])?, [(0, 11, 1)]);
@@ -149,6 +194,13 @@ fn tell(life: &Life, story: &mut Story) -> Option<()> {
     assert_eq!(story.fetch(life, 2, &[])?, [(4, 5, 2)]);
     story.fetch(life, 3, &[(4, 4, 1)])?;
     story.fetch(life, 4, &[(8, 9, 1)])?;
+    story.initialize_stranger(life, 3)?;
+    story.initialize_stranger(life, 8)?;
+    // The member has 10, and goes on to acknowledge 11.
+    story.fates.insert(10, Fate::Unknown);
+    write_state(life, story.topic, 10)?;
+    story.fates.insert(10, Fate::Done);
+    story.fetch(life, 5, &[(11, 11, 1)])?;
     Some(())
 }
 
@@ -176,6 +228,9 @@ fn check(seed: u64, fs: SimFileSystem, story: &Story) -> usize {
             Fate::Unknown => {}
         }
     }
+    let (answered, asked) = story.stranger;
+    let start = stranger_starts_at(&life, story.topic);
+    assert!(start == answered || start == asked, "it starts at {start}; {story:?}");
     story.fates.len()
 }
 

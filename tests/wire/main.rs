@@ -23,6 +23,7 @@ mod quotas;
 mod rot;
 mod serve;
 mod share_groups;
+mod share_state;
 mod strace;
 mod streams_groups;
 mod transactions;

@@ -35,15 +35,15 @@ use crate::asks::*;
 use crate::harness::{Broker, Client, PATIENCE};
 
 /// Targets are made at once, and locks may be short.
-const QUICK: &[&str] = &[
+pub const QUICK: &[&str] = &[
     "--override",
     "group.share.assignment.interval.ms=0",
     "--override",
     "group.share.min.record.lock.duration.ms=1000",
 ];
 
-const ACCEPT: i8 = 1;
-const RELEASE: i8 = 2;
+pub const ACCEPT: i8 = 1;
+pub const RELEASE: i8 = 2;
 const REJECT: i8 = 3;
 
 fn beating(member: &str, epoch: i32) -> ShareGroupHeartbeatRequest {
@@ -74,7 +74,7 @@ fn configure(client: &mut Client, name: &str, value: &str) {
 }
 
 /// A member of `g` that fetches from partition 0 of `t`.
-struct Member {
+pub struct Member {
     client: Client,
     id: &'static str,
     topic: Uuid,
@@ -82,7 +82,7 @@ struct Member {
 }
 
 impl Member {
-    fn new(broker: &Broker, id: &'static str, topic: Uuid) -> Self {
+    pub fn new(broker: &Broker, id: &'static str, topic: Uuid) -> Self {
         let mut client = broker.connect();
         join(&mut client, id);
         Member { client, id, topic, epoch: 0 }
@@ -114,7 +114,7 @@ impl Member {
 
     /// What there is of the partition.
     #[track_caller]
-    fn fetch(&mut self, wait_ms: i32, said: &[(i64, i64, i8)]) -> PartitionData {
+    pub fn fetch(&mut self, wait_ms: i32, said: &[(i64, i64, i8)]) -> PartitionData {
         let request = self.request(wait_ms, said);
         let mut answer = self.client.call(2, &request);
         assert_eq!((answer.error_code, &answer.error_message), (0, &Option::None));
@@ -123,13 +123,13 @@ impl Member {
 
     /// What it acquires: first and last offsets, and how often they were delivered.
     #[track_caller]
-    fn acquire(&mut self, said: &[(i64, i64, i8)]) -> Vec<(i64, i64, i16)> {
+    pub fn acquire(&mut self, said: &[(i64, i64, i8)]) -> Vec<(i64, i64, i16)> {
         let data = self.fetch(0, said);
         assert_eq!((data.error_code, data.acknowledge_error_code), (0, 0), "{:?}", data.acknowledge_error_message);
         acquired(&data)
     }
 
-    fn acknowledge(&mut self, first: i64, last: i64, kind: i8) -> i16 {
+    pub fn acknowledge(&mut self, first: i64, last: i64, kind: i8) -> i16 {
         let batch = share_acknowledge::AcknowledgementBatch {
             first_offset: first,
             last_offset: last,
@@ -155,7 +155,7 @@ fn acquired(data: &PartitionData) -> Vec<(i64, i64, i16)> {
 }
 
 /// A topic with `records` records in batches of one, of which the group wants to see all.
-fn prepare(client: &mut Client, records: usize) -> Uuid {
+pub fn prepare(client: &mut Client, records: usize) -> Uuid {
     let topic = create_topic(client, "t", 1);
     configure(client, "share.auto.offset.reset", "earliest");
     for _ in 0..records {

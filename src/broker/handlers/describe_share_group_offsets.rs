@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::broker::Broker;
 use crate::broker::dispatch::{Context, Handler, serial};
-use crate::broker::topics::LEADER_EPOCH;
 use crate::protocol::messages::describe_share_group_offsets::{
     DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequestGroup, DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup, DescribeShareGroupOffsetsResponsePartition,
@@ -77,15 +76,18 @@ async fn describe_partition(
     let found = async {
         let topic_ref = broker.topic_by_id(topic)?;
         let log = broker.partition(&topic_ref, partition_index).await?;
-        Ok((log, broker.shares().summary(group, (topic, partition_index)).await?))
+        Ok((log, broker.shares().stored_state(group, (topic, partition_index)).await?))
     };
     match found.await {
         Ok((_, None)) => nothing,
-        Ok((log, Some(summary))) => DescribeShareGroupOffsetsResponsePartition {
-            start_offset: summary.start_offset,
-            leader_epoch: LEADER_EPOCH,
-            lag: log.offsets().high_watermark - summary.start_offset - summary.done,
-            ..nothing
+        Ok((log, Some(state))) => match state.start_offset() {
+            None => nothing,
+            Some(start_offset) => DescribeShareGroupOffsetsResponsePartition {
+                start_offset,
+                leader_epoch: state.leader_epoch(),
+                lag: state.done().map_or(-1, |done| log.offsets().high_watermark - start_offset - i64::from(done)),
+                ..nothing
+            },
         },
         Err(error) => {
             let error: ErrorCode = error;

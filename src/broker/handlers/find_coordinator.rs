@@ -28,6 +28,9 @@ async fn handle(broker: Arc<Broker>, context: Context, request: FindCoordinatorR
     match request.key_type {
         GROUP => broker.ensure_internal_topic(internal_topics::OFFSETS).await,
         TRANSACTION => broker.ensure_internal_topic(internal_topics::TRANSACTIONS).await,
+        SHARE if context.version >= 6 && request.coordinator_keys.iter().any(|key| is_share_partition(key)) => {
+            broker.ensure_internal_topic(internal_topics::SHARE_STATE).await;
+        }
         _ => {}
     }
     let (node_id, host, port) = match error {
@@ -63,10 +66,10 @@ async fn handle(broker: Arc<Broker>, context: Context, request: FindCoordinatorR
     }
 }
 
-/// Whether the key is that of a share partition.
+/// Whether the key is that of a share partition. Kafka takes colons behind it for nothing.
 fn is_share_partition(key: &str) -> bool {
-    let mut parts = key.rsplitn(3, ':');
+    let mut parts = key.trim_end_matches(':').rsplitn(3, ':');
     let partition = parts.next().is_some_and(|partition| partition.parse::<i32>().is_ok());
     let topic = parts.next().is_some_and(|topic| topic.parse::<Uuid>().is_ok());
-    partition && topic && parts.next().is_some_and(|group| !group.is_empty())
+    partition && topic && parts.next().is_some_and(|group| !group.trim().is_empty())
 }

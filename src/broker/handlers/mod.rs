@@ -58,6 +58,7 @@ mod share_acknowledge;
 mod share_fetch;
 mod share_group_describe;
 mod share_group_heartbeat;
+mod share_group_state;
 mod streams_group_describe;
 mod streams_group_heartbeat;
 mod sync_group;
@@ -133,6 +134,11 @@ pub(super) static ALL: &[Handler] = &[
     share_fetch::HANDLER,
     share_group_describe::HANDLER,
     share_group_heartbeat::HANDLER,
+    share_group_state::DELETE,
+    share_group_state::INITIALIZE,
+    share_group_state::READ,
+    share_group_state::SUMMARIZE,
+    share_group_state::WRITE,
     streams_group_describe::HANDLER,
     streams_group_heartbeat::HANDLER,
     sync_group::HANDLER,

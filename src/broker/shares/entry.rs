@@ -1,4 +1,8 @@
 //! One partition of one share group while somebody uses it: its state, those who wait for it, and its writes.
+//!
+//! The records are handed out by what is in memory, and what is stored of it changes by writes: those of the partition itself, and
+//! those of others ([`state`](super::state)), which the partition learns of when it is read in again. One write to the catalog
+//! is under way at a time, and takes along all changes that there are when it begins.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,8 +12,10 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::Shares;
-use crate::broker::groups::set_share_partition;
-use crate::coordinator::{AckRefused, Acknowledgement, SharePartition, SharePartitionKey, Token};
+use super::state::ChangeError;
+use crate::coordinator::{
+    AckRefused, Acknowledgement, SharePartition, SharePartitionKey, ShareState, StateChange, StateRefused, Token,
+};
 use crate::protocol::ErrorCode;
 use crate::storage::log::Watchers;
 
@@ -41,6 +47,19 @@ impl AckError {
     fn lost() -> Self {
         let message = "the acknowledgement could not be stored, and the records stay as they were".to_owned();
         AckError { code: ErrorCode::CoordinatorNotAvailable, message: Some(message) }
+    }
+
+    /// What is stored is not the partition's any more.
+    fn not_the_leader(why: StateRefused) -> Self {
+        AckError { code: error_code_for_members(why), message: Some(why.to_string()) }
+    }
+}
+
+/// What members are told where the state cannot be read or written.
+pub(super) fn error_code_for_members(why: StateRefused) -> ErrorCode {
+    match why {
+        StateRefused::FencedLeaderEpoch | StateRefused::FencedStateEpoch => ErrorCode::NotLeaderOrFollower,
+        StateRefused::NotReadable | StateRefused::NotWritable | StateRefused::Nonsense => ErrorCode::UnknownServerError,
     }
 }
 
@@ -79,22 +98,126 @@ pub(super) struct State {
     pub partition: SharePartition,
     /// What is stored is not this any more: nothing is handed out or taken in.
     pub fenced: bool,
-    writing: bool,
+    /// `None`: it was deleted.
+    stored: Option<ShareState>,
+    writing: Option<Writing>,
     waiting: HashMap<Token, oneshot::Sender<Outcome>>,
+    /// Changes that others want.
+    wanted: Vec<(StateChange, oneshot::Sender<Told>)>,
     next_token: Token,
     /// The deadline that the keeper of time knows.
     deadline: Option<Duration>,
 }
 
+/// What has become of a change that somebody else wanted: the state after it.
+pub(super) type Told = Result<Option<ShareState>, ChangeError>;
+
+/// A write that is under way.
+#[derive(Debug)]
+struct Writing {
+    next: Option<ShareState>,
+    /// It has something of the partition's own.
+    of_partition: bool,
+    told: Vec<(oneshot::Sender<Told>, Told)>,
+}
+
+/// Who is told what after a change.
+#[derive(Debug, Default)]
+struct Answers {
+    outcomes: Vec<(oneshot::Sender<Outcome>, Outcome)>,
+    told: Vec<(oneshot::Sender<Told>, Told)>,
+}
+
+impl Answers {
+    fn send(self) {
+        // Whoever asked may have gone.
+        for (waiting, outcome) in self.outcomes {
+            let _ = waiting.send(outcome);
+        }
+        for (waiting, told) in self.told {
+            let _ = waiting.send(told);
+        }
+    }
+}
+
+impl State {
+    /// Begins a write if there is something to write and none is under way. Answers what is to be stored, and who is to be told
+    /// what at once.
+    fn begin_write(&mut self) -> (Option<Option<ShareState>>, Answers) {
+        let mut answers = Answers::default();
+        if self.fenced {
+            // Whoever wants something finds out what the state is now, and asks again.
+            self.wanted.clear();
+            return (None, answers);
+        }
+        if self.writing.is_some() {
+            return (None, answers);
+        }
+        let mut next = self.stored.clone();
+        let mut of_partition = false;
+        if let Some(write) = self.partition.begin_write() {
+            match StateChange::Write(write).apply(&mut next) {
+                Ok(()) => of_partition = true,
+                Err(refused) => {
+                    self.fenced = true;
+                    answers.outcomes = self.end_own_write(Err(AckError::not_the_leader(refused)));
+                    self.wanted.clear();
+                    return (None, answers);
+                }
+            }
+        }
+        let told: Vec<_> = std::mem::take(&mut self.wanted)
+            .into_iter()
+            .map(|(change, waiting)| {
+                let told = change.apply(&mut next).map(|()| next.clone()).map_err(ChangeError::Refused);
+                (waiting, told)
+            })
+            .collect();
+        if !of_partition && next == self.stored {
+            answers.told = told;
+            return (None, answers);
+        }
+        self.writing = Some(Writing { next: next.clone(), of_partition, told });
+        (Some(next), answers)
+    }
+
+    /// The write that was under way has become durable, or has failed and left nothing behind.
+    fn end_write(&mut self, stored: bool) -> Answers {
+        let mut answers = Answers::default();
+        let Some(Writing { next, of_partition, told }) = self.writing.take() else { return answers };
+        answers.told = told;
+        if stored {
+            self.stored = next;
+        } else {
+            answers.told.iter_mut().for_each(|(_, told)| *told = Err(ChangeError::NotStored));
+        }
+        if of_partition {
+            answers.outcomes = self.end_own_write(if stored { Ok(()) } else { Err(AckError::lost()) });
+        }
+        if self.fenced {
+            // What came after this write will not be stored.
+            answers.outcomes.extend(self.waiting.drain().map(|(_, waiting)| (waiting, Err(AckError::lost()))));
+        }
+        answers
+    }
+
+    fn end_own_write(&mut self, outcome: Outcome) -> Vec<(oneshot::Sender<Outcome>, Outcome)> {
+        let answered = self.partition.written(outcome.is_ok());
+        answered.into_iter().filter_map(|token| Some((self.waiting.remove(&token)?, outcome.clone()))).collect()
+    }
+}
+
 impl Entry {
-    pub fn new(key: SharePartitionKey, partition: SharePartition) -> Self {
+    pub fn new(key: SharePartitionKey, partition: SharePartition, stored: ShareState) -> Self {
         Entry {
             key,
             state: Mutex::new(State {
                 partition,
                 fenced: false,
-                writing: false,
+                stored: Some(stored),
+                writing: None,
                 waiting: HashMap::new(),
+                wanted: Vec::new(),
                 next_token: 0,
                 deadline: None,
             }),
@@ -114,7 +237,7 @@ impl Entry {
         self.mark_fenced();
         loop {
             let ended = self.written.notified();
-            if !self.state.lock().writing {
+            if self.state.lock().writing.is_none() {
                 return;
             }
             ended.await;
@@ -124,7 +247,7 @@ impl Entry {
     /// Fences it if reading it in anew would bring the same. Answers whether it was.
     pub fn retire_if_idle(&self) -> bool {
         let mut state = self.state.lock();
-        let idle = state.partition.is_idle() && !state.writing;
+        let idle = state.partition.is_idle() && state.writing.is_none() && state.wanted.is_empty();
         state.fenced |= idle;
         idle
     }
@@ -183,56 +306,35 @@ impl Shares {
 
     /// To be called after every change: has what changed stored, and the next deadline kept.
     pub(super) fn settle(self: &Arc<Self>, entry: &Arc<Entry>) {
-        let bytes = {
+        let (write, answers, fenced) = {
             let mut state = entry.state.lock();
+            let before = state.fenced;
+            let (write, answers) = state.begin_write();
             self.keep_deadline(entry, &mut state);
-            match state.fenced {
-                true => None,
-                false => state.partition.begin_write().inspect(|_| state.writing = true),
-            }
+            (write, answers, state.fenced && !before)
         };
-        let Some(bytes) = bytes else { return };
+        answers.send();
+        if fenced {
+            self.forget(entry);
+            entry.watchers.notify();
+        }
         // Not under the lock: a catalog that is closed answers at once.
+        let Some(next) = write else { return };
         let (this, of) = (self.clone(), entry.clone());
-        let write = vec![set_share_partition(&entry.key, Some(bytes.to_vec()))];
-        self.store.catalog().commit(
-            write,
-            Box::new(move |result| {
-                if let Err(error) = &result {
-                    let SharePartitionKey { group, topic, partition } = &of.key;
-                    tracing::error!(%group, %topic, partition, "what became of records could not be stored: {error}");
-                }
-                if result.is_ok() {
-                    this.follow(&of.key, bytes);
-                }
-                this.written(&of, result.is_ok());
-            }),
-        );
+        self.commit_state(&entry.key, next, move |stored| {
+            of.state.lock().end_write(stored).send();
+            of.written.notify_waiters();
+            of.watchers.notify();
+            this.settle(&of);
+        });
     }
 
-    fn written(self: &Arc<Self>, entry: &Arc<Entry>, stored: bool) {
-        let answers = {
-            let mut state = entry.state.lock();
-            state.writing = false;
-            let answered = state.partition.written(stored);
-            let outcome = if stored { Ok(()) } else { Err(AckError::lost()) };
-            let mut answers: Vec<_> = answered
-                .into_iter()
-                .filter_map(|token| Some((state.waiting.remove(&token)?, outcome.clone())))
-                .collect();
-            if state.fenced {
-                // What came after this write will not be stored.
-                answers.extend(state.waiting.drain().map(|(_, waiting)| (waiting, Err(AckError::lost()))));
-            }
-            answers
-        };
-        for (waiting, outcome) in answers {
-            // Whoever asked may have gone.
-            let _ = waiting.send(outcome);
-        }
-        entry.written.notify_waiters();
-        entry.watchers.notify();
+    /// Changes what is stored of a partition that is read in. `None`: it has just been forgotten.
+    pub(super) async fn change_in(self: &Arc<Self>, entry: &Arc<Entry>, change: StateChange) -> Option<Told> {
+        let (sender, told) = oneshot::channel();
+        entry.state.lock().wanted.push((change, sender));
         self.settle(entry);
+        told.await.ok()
     }
 
     fn keep_deadline(&self, entry: &Entry, state: &mut State) {

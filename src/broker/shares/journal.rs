@@ -4,23 +4,25 @@
 //! topic. But where there is one, what has become durable is appended to it as well, as the snapshots that Kafka's share
 //! coordinator writes, so that `ShareGroupStateMessageFormatter` and whoever else follows the topic sees what there is. It is
 //! not waited for, flushed like what is produced with `acks=1`, and what cannot be appended is missing. A broker that is
-//! started with `share.coordinator.state.topic.num.partitions` makes the topic, compacted; others do without.
+//! started with `share.coordinator.state.topic.num.partitions` makes the topic, compacted, and so does whoever looks for the
+//! coordinator of a share partition; others do without.
 //!
 //! | key, big-endian | | value, version 0 | |
 //! |---|---|---|---|
 //! | 2 | kind, 0: a snapshot | 2 | version, 0 |
 //! | 2, n | group | 4 | snapshot epoch, 0 |
-//! | 16 | topic id | 4 | state epoch, 0 |
+//! | 16 | topic id | 4 | state epoch |
 //! | 4 | partition | 4 | leader epoch |
 //! | | | 8 | start offset |
 //! | | | 8 | when the state was made, ms since the Unix epoch |
 //! | | | 8 | when it was written |
 //! | | | varint, 8 + 8 + 1 + 2 and no tagged fields each | one more than how many stretches; first and last offset, state, deliveries |
-//! | | | 1, 1, 1, 4 | one tagged field, 0, of four bytes: how many records are done with |
+//! | | | 1, 1, 1, 4 | one tagged field, 0, of four bytes: how many records are done with; or no tagged field |
+//!
+//! Where the state was deleted there is no value.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -29,7 +31,7 @@ use crate::broker::config::BrokerConfig;
 use crate::broker::internal_topics;
 use crate::broker::topics::{self, Creation, LEADER_EPOCH};
 use crate::broker::transactions::partition_of_name;
-use crate::coordinator::{SharePartition, SharePartitionKey, Stretch};
+use crate::coordinator::{SharePartitionKey, ShareState};
 use crate::protocol::Uuid;
 use crate::record::{BatchBuilder, BatchOptions, CheckedBatch};
 use crate::storage::internal_topics::SHARE_STATE as TOPIC;
@@ -58,7 +60,8 @@ pub(super) struct Journal {
 #[derive(Debug)]
 struct Snapshot {
     key: SharePartitionKey,
-    stored: Bytes,
+    /// `None`: nothing is stored any more.
+    state: Option<ShareState>,
     written_ms: i64,
 }
 
@@ -71,9 +74,9 @@ impl Journal {
 
 impl Shares {
     /// What is stored of a share partition has changed to this.
-    pub(super) fn follow(&self, key: &SharePartitionKey, stored: Bytes) {
+    pub(super) fn follow(&self, key: &SharePartitionKey, state: Option<ShareState>) {
         if self.store.topics().by_name(TOPIC).is_some() {
-            let snapshot = Snapshot { key: key.clone(), stored, written_ms: self.env.clock.now_ms() };
+            let snapshot = Snapshot { key: key.clone(), state, written_ms: self.env.clock.now_ms() };
             // When nobody keeps the journal any more, the broker stops.
             let _ = self.journal.sender.send(snapshot);
         }
@@ -102,12 +105,10 @@ impl Shares {
 }
 
 fn batch(snapshot: &Snapshot) -> Option<CheckedBatch> {
-    let Snapshot { key, stored, written_ms } = snapshot;
-    let (start, stretches) = SharePartition::stored_stretches(stored).ok()?;
+    let Snapshot { key, state, written_ms } = snapshot;
+    let value = state.as_ref().map(|state| value_bytes(state, *written_ms));
     let mut builder = BatchBuilder::new(BatchOptions::default()).ok()?;
-    builder
-        .append(*written_ms, Some(&key_bytes(key)?), Some(&value_bytes(start, &stretches, *written_ms)), &[])
-        .ok()?;
+    builder.append(*written_ms, Some(&key_bytes(key)?), value.as_deref(), &[]).ok()?;
     CheckedBatch::of_own(builder.finish(None).ok()?).ok()
 }
 
@@ -120,12 +121,13 @@ fn key_bytes(key: &SharePartitionKey) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn value_bytes(start: i64, stretches: &[Stretch], now_ms: i64) -> Vec<u8> {
+fn value_bytes(state: &ShareState, now_ms: i64) -> Vec<u8> {
+    let stretches = state.stretches();
     let mut bytes = vec![0, 0];
-    for epoch in [0, 0, LEADER_EPOCH] {
+    for epoch in [0, state.state_epoch(), state.leader_epoch()] {
         bytes.extend_from_slice(&epoch.to_be_bytes());
     }
-    for number in [start, now_ms, now_ms] {
+    for number in [state.start_offset().unwrap_or(ShareState::NO_START), now_ms, now_ms] {
         bytes.extend_from_slice(&number.to_be_bytes());
     }
     let mut count = stretches.len() + 1;
@@ -141,15 +143,20 @@ fn value_bytes(start: i64, stretches: &[Stretch], now_ms: i64) -> Vec<u8> {
         bytes.extend_from_slice(&i16::try_from(stretch.deliveries).unwrap_or(i16::MAX).to_be_bytes());
         bytes.push(0);
     }
-    let done: i64 = stretches.iter().filter(|stretch| stretch.is_done()).map(Stretch::count).sum();
-    bytes.extend_from_slice(&[1, 0, 4]);
-    bytes.extend_from_slice(&i32::try_from(done).unwrap_or(i32::MAX).to_be_bytes());
+    match state.done() {
+        Some(done) => {
+            bytes.extend_from_slice(&[1, 0, 4]);
+            bytes.extend_from_slice(&done.to_be_bytes());
+        }
+        None => bytes.push(0),
+    }
     bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinator::{StateChange, StateWrite, Stretch};
 
     /// The bytes are those that Kafka's `ShareCoordinatorRecordSerde` writes for the same record.
     #[test]
@@ -161,7 +168,10 @@ mod tests {
             Stretch { first: 5, last: 6, state: 2, deliveries: 1 },
             Stretch { first: 9, last: 9, state: 0, deliveries: 3 },
         ];
-        assert_eq!(hex(&value_bytes(4, &stretches, 1000)), VALUE);
+        let mut state = Some(ShareState::new(0, ShareState::NO_START));
+        let write = StateWrite { state_epoch: 0, leader_epoch: 0, start: 4, done: 2, stretches: stretches.to_vec() };
+        StateChange::Write(write).apply(&mut state).unwrap();
+        assert_eq!(hex(&value_bytes(&state.unwrap(), 1000)), VALUE);
     }
 
     const KEY: &str = "00000001670707070707070707070707070707070700000003";

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::entry::Entry;
+use super::entry::{Entry, error_code_for_members};
 use super::{Place, Shares};
 use crate::broker::config::OffsetReset;
-use crate::broker::groups::set_share_partition;
+use crate::broker::topics::LEADER_EPOCH;
 use crate::broker::{refusal, topics};
-use crate::coordinator::{BadBytes, SharePartition, SharePartitionKey, Summary};
+use crate::coordinator::{SharePartition, SharePartitionKey, ShareState, StateChange, StateRefused, StateWrite};
 use crate::protocol::ErrorCode;
 use crate::storage::log::PartitionLog;
 
@@ -23,6 +23,12 @@ pub struct NotLoaded {
 impl From<ErrorCode> for NotLoaded {
     fn from(code: ErrorCode) -> Self {
         NotLoaded { code, message: None }
+    }
+}
+
+impl From<StateRefused> for NotLoaded {
+    fn from(why: StateRefused) -> Self {
+        NotLoaded { code: error_code_for_members(why), message: Some(why.to_string()) }
     }
 }
 
@@ -52,41 +58,45 @@ impl Shares {
     fn check_kept(&self, group: &str, (topic, partition): Place) -> Result<(), NotLoaded> {
         match self.groups.with(|coordinator, _| coordinator.keeps_share_partition(group, topic, partition)) {
             true => Ok(()),
-            false => Err(NotLoaded {
-                code: ErrorCode::UnknownServerError,
-                message: Some("Read operation on uninitialized share partition not allowed.".into()),
-            }),
+            false => Err(StateRefused::NotReadable.into()),
         }
     }
 
-    /// How far a group has come in a partition, as it is stored. `None`: it has not fetched from it.
-    pub async fn summary(&self, group: &str, place: Place) -> Result<Option<Summary>, ErrorCode> {
-        let key = SharePartitionKey::new(group, place.0, place.1);
-        let stored = self.stored(&key).await?;
-        stored.map(|bytes| SharePartition::summary(&bytes).map_err(|error| unreadable(&key, &error))).transpose()
-    }
-
-    async fn stored(&self, key: &SharePartitionKey) -> Result<Option<Vec<u8>>, ErrorCode> {
-        let (store, bytes) = (self.store.clone(), key.to_bytes());
-        let stored =
-            topics::blocking(&self.env, move || store.catalog().state(SharePartitionKey::SPACE, &bytes)).await?;
-        stored.map_err(|error| {
-            let SharePartitionKey { group, topic, partition } = key;
-            tracing::error!(%group, %topic, partition, "what became of records cannot be read: {error}");
-            ErrorCode::KafkaStorageError
-        })
-    }
-
     async fn load(self: &Arc<Self>, key: SharePartitionKey, log: &Arc<PartitionLog>) -> Result<Arc<Entry>, NotLoaded> {
-        let state = match self.stored(&key).await? {
-            Some(bytes) => SharePartition::from_bytes(&bytes).map_err(|error| unreadable(&key, &error))?,
-            None => {
-                let state = SharePartition::new(self.first_offset(&key.group, log).await?);
-                self.store_first(&key, &state).await?;
-                state
-            }
+        let mut stored = self.stored(&key).await?;
+        StateChange::Read { leader_epoch: LEADER_EPOCH }.apply(&mut stored)?;
+        let state = stored.ok_or(StateRefused::NotReadable)?;
+        let (state, start) = match state.start_offset() {
+            Some(start) => (state, start),
+            None => self.begin(&key, state, log).await?,
         };
-        Ok(Arc::new(Entry::new(key, state)))
+        let partition = SharePartition::from_state(&state, start, LEADER_EPOCH);
+        Ok(Arc::new(Entry::new(key, partition, state)))
+    }
+
+    /// Where nobody has fetched yet, decides where the group starts, and answers when that is durable.
+    async fn begin(
+        self: &Arc<Self>,
+        key: &SharePartitionKey,
+        state: ShareState,
+        log: &Arc<PartitionLog>,
+    ) -> Result<(ShareState, i64), NotLoaded> {
+        let start = self.first_offset(&key.group, log).await?;
+        // Kafka says first that there is a share partition, and then where it starts.
+        self.follow(key, Some(state.clone()));
+        let (state_epoch, leader_epoch) = (state.state_epoch(), LEADER_EPOCH);
+        let mut next = Some(state);
+        let write = StateWrite { state_epoch, leader_epoch, start, done: 0, stretches: vec![] };
+        StateChange::Write(write).apply(&mut next)?;
+        let (sender, done) = oneshot::channel();
+        self.commit_state(key, next.clone(), move |stored| {
+            // Whoever waits may have gone.
+            let _ = sender.send(stored);
+        });
+        match (done.await, next) {
+            (Ok(true), Some(state)) => Ok((state, start)),
+            _ => Err(ErrorCode::KafkaStorageError.into()),
+        }
     }
 
     /// Where a group starts to read.
@@ -105,34 +115,4 @@ impl Shares {
             }
         }
     }
-
-    async fn store_first(&self, key: &SharePartitionKey, state: &SharePartition) -> Result<(), ErrorCode> {
-        let (sender, done) = oneshot::channel();
-        let bytes = state.to_bytes();
-        let write = vec![set_share_partition(key, Some(bytes.to_vec()))];
-        self.store.catalog().commit(write, Box::new(move |result| drop(sender.send(result))));
-        match done.await {
-            Ok(Ok(())) => {
-                // Kafka says first that there is a share partition, and then where it starts.
-                self.follow(key, SharePartition::new(-1).to_bytes());
-                self.follow(key, bytes);
-                Ok(())
-            }
-            Ok(Err(error)) => {
-                let SharePartitionKey { group, topic, partition } = key;
-                tracing::error!(%group, %topic, partition, "where the group starts could not be stored: {error}");
-                Err(ErrorCode::KafkaStorageError)
-            }
-            Err(_) => Err(ErrorCode::KafkaStorageError),
-        }
-    }
-}
-
-fn unreadable(key: &SharePartitionKey, error: &BadBytes) -> ErrorCode {
-    let SharePartitionKey { group, topic, partition } = key;
-    tracing::error!(
-        %group, %topic, partition,
-        "what became of records does not read; kafka-share-groups --reset-offsets starts the partition anew: {error}"
-    );
-    ErrorCode::KafkaStorageError
 }

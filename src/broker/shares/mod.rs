@@ -15,6 +15,7 @@ mod journal;
 mod load;
 mod sessions;
 mod settings;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
@@ -26,7 +27,7 @@ use tokio::sync::{Notify, OnceCell};
 
 use super::config::{BrokerConfig, GroupSettings};
 use super::groups::{Groups, set_share_partition};
-use crate::coordinator::SharePartitionKey;
+use crate::coordinator::{SharePartitionKey, ShareState};
 use crate::protocol::Uuid;
 use crate::storage::catalog::CatalogError;
 use crate::storage::store::Store;
@@ -39,6 +40,7 @@ use settings::{Settings, ShareConfig};
 pub use acknowledge::Acknowledged;
 pub use fetch::{Fetched, Want};
 pub use sessions::Place;
+pub use state::ChangeError;
 
 /// The share partitions of the broker. Shared between threads.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub struct Shares {
     deadlines: Mutex<BTreeSet<(Duration, SharePartitionKey)>>,
     deadline_changed: Notify,
     journal: Journal,
+    /// State that no group keeps.
+    strays: Mutex<BTreeSet<SharePartitionKey>>,
 }
 
 /// A partition that is read in, or about to be.
@@ -65,8 +69,8 @@ struct GroupShares {
 }
 
 impl Shares {
-    /// Forgets first what is stored of partitions that no group keeps any more: a stop may have come between the end of
-    /// a topic and that of what groups had of it.
+    /// Forgets first what is stored of partitions whose topic is gone: a stop may have come between the end of the topic and
+    /// that of what groups had of it. Where a group keeps a partition of which nothing is stored, nobody has fetched yet.
     pub fn open(
         env: Env,
         store: Arc<Store>,
@@ -74,21 +78,23 @@ impl Shares {
         config: &BrokerConfig,
     ) -> Result<Arc<Self>, CatalogError> {
         let catalog = store.catalog();
-        let mut left_over = Vec::new();
+        let topics = store.topics();
+        let mut missing = groups.with(|coordinator, _| coordinator.all_share_partitions());
+        let mut strays = BTreeSet::new();
+        let mut changes = Vec::new();
         for (bytes, _) in catalog.states(SharePartitionKey::SPACE)? {
             match SharePartitionKey::from_bytes(&bytes) {
-                Ok(key) => {
-                    let is_kept = groups
-                        .with(|coordinator, _| coordinator.keeps_share_partition(&key.group, key.topic, key.partition));
-                    if !is_kept {
-                        left_over.push(set_share_partition(&key, None));
-                    }
-                }
+                Ok(key) if topics.by_id(key.topic).is_none() => changes.push(set_share_partition(&key, None)),
+                Ok(key) if missing.remove(&key) => {}
+                Ok(key) => drop(strays.insert(key)),
                 Err(error) => tracing::error!("a share partition's key in the catalog does not read: {error}"),
             }
         }
-        if !left_over.is_empty() {
-            catalog.commit_blocking(left_over)?;
+        let nobody_has_fetched = ShareState::new(0, ShareState::NO_START).to_bytes();
+        let missing = missing.iter().filter(|key| topics.by_id(key.topic).is_some());
+        changes.extend(missing.map(|key| set_share_partition(key, Some(nobody_has_fetched.to_vec()))));
+        if !changes.is_empty() {
+            catalog.commit_blocking(changes)?;
         }
         journal::make_topic(&env, &store, config);
         let sessions = usize::try_from(config.int("group.share.max.share.sessions")).unwrap_or(0);
@@ -102,6 +108,7 @@ impl Shares {
             deadlines: Mutex::default(),
             deadline_changed: Notify::new(),
             journal: Journal::new(),
+            strays: Mutex::new(strays),
         }))
     }
 
@@ -134,6 +141,21 @@ impl Shares {
         let shares = self.by_group.lock().get(group)?.clone();
         let cell = shares.partitions.lock().get(&place)?.clone();
         cell.get().cloned()
+    }
+
+    /// Has a partition read in anew when it is next used.
+    fn forget(&self, entry: &Arc<Entry>) {
+        let Some(shares) = self.by_group.lock().get(&entry.key.group).cloned() else { return };
+        shares.partitions.lock().retain(|_, cell| cell.get().is_none_or(|known| !Arc::ptr_eq(known, entry)));
+    }
+
+    fn forget_group_if_unused(&self, group: &str) {
+        let mut groups = self.by_group.lock();
+        // Nobody else can get hold of it meanwhile.
+        if groups.get(group).is_some_and(|shares| Arc::strong_count(shares) == 1 && shares.partitions.lock().is_empty())
+        {
+            groups.remove(group);
+        }
     }
 
     /// The member's session has ended, and with it what it holds is given back.
@@ -190,7 +212,7 @@ impl Shares {
     }
 
     /// The topic is gone.
-    pub fn topic_deleted(&self, topic: Uuid) {
+    pub fn topic_deleted(self: &Arc<Self>, topic: Uuid) {
         let groups: Vec<Arc<GroupShares>> = self.by_group.lock().values().cloned().collect();
         for shares in groups {
             shares.partitions.lock().retain(|(id, _), cell| {
@@ -202,6 +224,7 @@ impl Shares {
                 *id != topic
             });
         }
+        self.remove_strays(topic);
     }
 
     /// Frees records whose locks run out, until the task that runs this is ended.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assignor::{self, Subscriber};
+use super::state::ShareState;
 use super::{Member, ShareGroup};
-use crate::coordinator::api::{ConsumerRefused, Reply, ShareHeartbeat, ShareHeartbeatRequest, Token};
+use crate::coordinator::api::{Change, ConsumerRefused, Reply, ShareHeartbeat, ShareHeartbeatRequest, Token};
 use crate::coordinator::context::Context;
 use crate::coordinator::error::Error;
 use crate::coordinator::topics::{Partitions, Topics};
@@ -213,7 +214,13 @@ impl ShareGroup {
             }
         }
         if !found.is_empty() {
+            let nobody_has_fetched = ShareState::new(self.epoch, ShareState::NO_START).to_bytes();
             for (topic, partitions) in found {
+                self.changes.extend(partitions.iter().map(|partition| Change::PutSharePartition {
+                    topic,
+                    partition: *partition,
+                    value: nobody_has_fetched.clone(),
+                }));
                 self.initialized.entry(topic).or_default().extend(partitions);
             }
             self.ledger.changed(context);

@@ -1,7 +1,8 @@
 //! The share group (KIP-932): members that take records of the same partitions, each record going to one of them.
 //!
 //! Two things that know nothing of each other. The group (this file, `heartbeat`, `assignor`, `offsets`, `form`) is who is
-//! in it and which partitions each member fetches from; [`partition`] is what has become of the records of one partition.
+//! in it and which partitions each member fetches from; [`partition`] is what has become of the records of one partition, and
+//! [`state`] what is stored of that.
 //!
 //! A group has an epoch, which rises when something changes that the assignment depends on; a target assignment with the
 //! epoch that it was made for; and members, which come to their part of the target with their next heartbeat, since nobody
@@ -18,6 +19,8 @@ mod form;
 mod heartbeat;
 mod offsets;
 pub(super) mod partition;
+pub(super) mod state;
+pub(super) mod stretches;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

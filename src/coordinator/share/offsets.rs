@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::partition::SharePartition;
+use super::state::ShareState;
 use super::{ShareGroup, removals};
 use crate::coordinator::api::{Change, ConsumerRefused, Reply, Token};
 use crate::coordinator::context::Context;
@@ -24,7 +24,7 @@ impl ShareGroup {
         }
         for (topic, partition, start) in starts {
             self.initialized.entry(*topic).or_default().insert(*partition);
-            let value = SharePartition::new(*start).to_bytes();
+            let value = ShareState::new(self.epoch, *start).to_bytes();
             self.changes.push(Change::PutSharePartition { topic: *topic, partition: *partition, value });
         }
         self.ledger.changed(context);

@@ -167,7 +167,10 @@ fn offsets_are_altered_and_deleted_where_nobody_is_in_the_group() {
     assert_eq!(offsets(&mut h, alter), Ok(()));
     let key = |number, partition| SharePartitionKey::new("g", topic(number), partition).to_bytes();
     let start = |h: &Harness, number, partition| {
-        h.disk.shares.get(&key(number, partition)).map(|bytes| SharePartition::summary(bytes).unwrap().start_offset)
+        h.disk
+            .shares
+            .get(&key(number, partition))
+            .map(|bytes| ShareState::from_bytes(bytes).unwrap().start_offset().unwrap())
     };
     assert_eq!((start(&h, 1, 0), start(&h, 1, 1), start(&h, 2, 0)), (Some(7), None, Some(9)));
     beat(&mut h, joining("a", &["t"]));

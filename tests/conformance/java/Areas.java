@@ -8,7 +8,7 @@ import org.apache.kafka.common.message.RequestHeaderData;
 final class Areas {
     static List<Area> all(Wire wire) throws Exception {
         awaitCoordinators(new Area("start", "", wire));
-        return List.of(versions(wire), metadata(wire), topics(wire), configs(wire), produce(wire), idempotence(wire), fetch(wire), offsets(wire), groups(wire), Transactions.area(wire), Streams.area(wire));
+        return List.of(versions(wire), metadata(wire), topics(wire), configs(wire), produce(wire), idempotence(wire), fetch(wire), offsets(wire), groups(wire), Transactions.area(wire), Streams.area(wire), Shares.area(wire));
     }
 
     /** A broker that has just started answers for its coordinators with errors that mean “later”; nothing is asked before that is over. */
@@ -18,6 +18,12 @@ final class Areas {
             for (String group : List.of("join", "join-v0", "join-v1", "join-v2", "join-v3", "static", "simple", "nowhere", "g", "h", "app", "standbys", "other", "classic", "consumers")) {
                 ready &= a.step("", "FindCoordinator", 3, "{keyType: 0, key: '" + group + "'}").get("errorCode").intValue() == 0;
                 ready &= a.step("", "OffsetFetch", 7, "{groupId: '" + group + "', topics: null}").get("errorCode").intValue() == 0;
+            }
+            ready &= a.step("", "FindCoordinator", 6, "{keyType: 2, coordinatorKeys: ['g:AAAAAAAAAAAAAAAAAAAAZQ:0']}").get("coordinators").get(0).get("errorCode").intValue() == 0;
+            for (int partition = 0; partition < 20; partition++) {
+                String summary = "{groupId: 'g', topics: [{topicId: 'AAAAAAAAAAAAAAAAAAAAZQ', partitions: [{partition: " + partition + "}]}]}";
+                int unknownTopic = 3;
+                ready &= a.step("", "ReadShareGroupStateSummary", 0, summary).get("results").get(0).get("partitions").get(0).get("errorCode").intValue() == unknownTopic;
             }
             if (ready) {
                 return;

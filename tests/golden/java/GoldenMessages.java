@@ -15,7 +15,6 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.message.ApiMessageType;
@@ -46,9 +45,6 @@ import org.apache.kafka.common.record.internal.SimpleRecord;
  * A field that a version does not have keeps its default, so each line decodes to the object that its JSON tells.
  */
 public final class GoldenMessages {
-    /** Spoken between brokers and controllers only; a client never sends them. */
-    private static final Set<Integer> NOT_FOR_CLIENTS = Set.of(83, 84, 85, 86, 87);
-
     private enum Form { EMPTY, NULL, FULL }
 
     private final Form form;
@@ -64,8 +60,7 @@ public final class GoldenMessages {
         try (PrintWriter apis = writer(out.resolve("apis.txt"))) {
             apis.println("# KEY NAME FIRST_VERSION LAST_VERSION FIRST_FLEXIBLE_VERSION|none then for each version REQUEST_HEADER/RESPONSE_HEADER");
             for (ApiMessageType api : ApiMessageType.values()) {
-                boolean broker = api.listeners().contains(ApiMessageType.ListenerType.BROKER);
-                if (!broker || NOT_FOR_CLIENTS.contains((int) api.apiKey())) {
+                if (!api.listeners().contains(ApiMessageType.ListenerType.BROKER)) {
                     continue;
                 }
                 String name = camelCase(api.name());

@@ -1,119 +1,21 @@
-//! The stored forms of a share partition and of the key that it is stored under. Numbers are big-endian.
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 1 | format version, 1 |
-//! | 8 | start offset |
-//! | 4 | how many stretches |
-//!
-//! and for each stretch of neighbouring records that share one fate, in order, none below the start offset:
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 8 | first offset |
-//! | 8 | last offset |
-//! | 1 | what has become of them, by Kafka's numbers: 0 available, 2 acknowledged, 4 archived |
-//! | 4 | how often they were handed out |
-//!
-//! Records that are not in a stretch were not handed out, or are being handed out for the first time.
+//! What is written of a share partition while its records are handed out, and how it is read in again.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-
+use super::SharePartition;
 use super::batch::{Batch, Run, State};
-use super::{SharePartition, Summary};
-use crate::coordinator::stored::{BadBytes, Reader, Writer};
-use crate::protocol::Uuid;
-
-const VERSION: u8 = 1;
-
-const AVAILABLE: u8 = 0;
-const ACKNOWLEDGED: u8 = 2;
-const ARCHIVED: u8 = 4;
-
-/// What a share partition is stored under.
-///
-/// | bytes | what |
-/// |---|---|
-/// | 1 | format version, 1 |
-/// | 4, n | group: length, id in UTF-8 |
-/// | 16 | topic id |
-/// | 4 | partition |
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SharePartitionKey {
-    pub group: Arc<str>,
-    pub topic: Uuid,
-    pub partition: i32,
-}
-
-impl SharePartitionKey {
-    pub fn new(group: impl Into<Arc<str>>, topic: Uuid, partition: i32) -> Self {
-        SharePartitionKey { group: group.into(), topic, partition }
-    }
-
-    /// The space of the catalog's state in which share partitions are stored, under these keys.
-    pub const SPACE: &str = "share-partition";
-
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.u8(VERSION);
-        writer.string(&self.group);
-        writer.raw(&self.topic.0);
-        writer.i32(self.partition);
-        writer.finish().into()
-    }
-
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadBytes> {
-        let mut reader = Reader::new(bytes);
-        reader.version(VERSION)?;
-        let key = SharePartitionKey {
-            group: reader.string("the group")?.into(),
-            topic: Uuid(reader.array("the topic id")?),
-            partition: reader.i32("the partition")?,
-        };
-        reader.end()?;
-        Ok(key)
-    }
-}
-
-/// A stretch as it is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    pub first: i64,
-    pub last: i64,
-    /// What has become of the records, by Kafka's numbers.
-    pub state: u8,
-    pub deliveries: i32,
-}
-
-impl Stretch {
-    /// Whether the records are done with.
-    pub fn is_done(&self) -> bool {
-        self.state != AVAILABLE
-    }
-
-    /// How many records it has.
-    pub fn count(&self) -> i64 {
-        self.last - self.first + 1
-    }
-}
+use crate::coordinator::share::state::{ShareState, StateWrite};
+use crate::coordinator::share::stretches::{self, ACKNOWLEDGED, ARCHIVED, AVAILABLE, Stretch};
 
 impl SharePartition {
     /// The state that all that has been decided so far leads to.
-    pub fn to_bytes(&self) -> Bytes {
+    pub(super) fn to_write(&self) -> StateWrite {
         let (start, stretches) = self.stretches();
-        let mut writer = Writer::default();
-        writer.u8(VERSION);
-        writer.i64(start);
-        writer.length(stretches.len());
-        for stretch in stretches {
-            writer.i64(stretch.first);
-            writer.i64(stretch.last);
-            writer.u8(stretch.state);
-            writer.i32(stretch.deliveries);
+        StateWrite {
+            state_epoch: self.state_epoch,
+            leader_epoch: self.leader_epoch,
+            start,
+            done: stretches::done(&stretches),
+            stretches,
         }
-        writer.finish()
     }
 
     /// The start offset to be, past all that will be done with, and what is behind it.
@@ -152,12 +54,14 @@ impl SharePartition {
         if self.batches.is_empty() { self.end } else { self.end + 1 }
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadBytes> {
-        let (start, stretches) = read(bytes)?;
-        let mut partition = SharePartition::new(start);
+    /// Goes on from what is stored; `start` is where the group starts if nobody has fetched yet. The leader of the partition
+    /// writes with `leader_epoch`.
+    pub fn from_state(state: &ShareState, start: i64, leader_epoch: i32) -> Self {
+        let start = state.start_offset().unwrap_or(start);
+        let mut partition =
+            SharePartition { state_epoch: state.state_epoch(), leader_epoch, ..SharePartition::new(start) };
         let mut next = start;
-        for Stretch { first, last, state, deliveries } in stretches {
+        for Stretch { first, last, state, deliveries } in stretches::merge(state.stretches().to_vec(), start) {
             if first > next {
                 // They may be in the log; if not, they are archived by whoever reads there.
                 partition.put(next, Run { last: first - 1, state: State::Available, deliveries: 0, decided: None });
@@ -172,24 +76,12 @@ impl SharePartition {
         }
         partition.may_have_available = true;
         partition.advance();
-        Ok(partition)
+        partition
     }
 
     fn put(&mut self, first: i64, run: Run) {
         self.end = run.last;
         self.batches.insert(first, Batch::new(first, run));
-    }
-
-    /// What is shown of a stored share partition.
-    pub fn summary(bytes: &[u8]) -> Result<Summary, BadBytes> {
-        let (start_offset, stretches) = read(bytes)?;
-        let done = stretches.iter().filter(|stretch| stretch.is_done());
-        Ok(Summary { start_offset, done: done.map(Stretch::count).sum() })
-    }
-
-    /// The start offset of a stored share partition, and its stretches.
-    pub fn stored_stretches(bytes: &[u8]) -> Result<(i64, Vec<Stretch>), BadBytes> {
-        read(bytes)
     }
 }
 
@@ -205,26 +97,4 @@ fn to_be(run: &Run) -> (u8, i32) {
         State::Acknowledged => (ACKNOWLEDGED, deliveries),
         State::Archived => (ARCHIVED, deliveries),
     }
-}
-
-fn read(bytes: &[u8]) -> Result<(i64, Vec<Stretch>), BadBytes> {
-    let mut reader = Reader::new(bytes);
-    reader.version(VERSION)?;
-    let start = reader.i64("the start offset")?;
-    let mut stretches = Vec::new();
-    let mut next = start;
-    for _ in 0..reader.length("the number of stretches")? {
-        let (first, last) = (reader.i64("a first offset")?, reader.i64("a last offset")?);
-        let state = reader.u8("what has become of records")?;
-        if !matches!(state, AVAILABLE | ACKNOWLEDGED | ARCHIVED) {
-            return Err(reader.unknown("what has become of records", state));
-        }
-        if first < next || last < first || last == i64::MAX {
-            return Err(BadBytes::Contradiction { what: format!("records {first} to {last} come after {next}") });
-        }
-        next = last + 1;
-        stretches.push(Stretch { first, last, state, deliveries: reader.i32("a delivery count")? });
-    }
-    reader.end()?;
-    Ok((start, stretches))
 }

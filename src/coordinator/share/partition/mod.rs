@@ -14,7 +14,7 @@
 //! - Each delivery counts, and with the last one that the group's limit allows the record is archived instead of being
 //!   available again. Counts are stored with what becomes of a delivery; those of records that are acquired when the power
 //!   fails are what they were before.
-//! - What is stored is the state as it will be when all that has been decided is durable ([`form`]): the start offset is past
+//! - What is written is the state as it will be when all that has been decided is durable ([`form`]): the start offset is past
 //!   everything that is done with, and records that were acquired are available.
 //!
 //! Behaviour is that of Apache Kafka 4.3's share partitions, but for this: the start offset that a group begins with is
@@ -25,20 +25,20 @@ mod acknowledge;
 mod acquire;
 mod batch;
 mod form;
+mod key;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bytes::Bytes;
-
+use super::state::StateWrite;
 use crate::coordinator::api::Token;
 use batch::{Batch, Run, State};
 
 pub use acknowledge::{AckRefused, Acknowledgement};
 pub use acquire::{Acquire, Acquired, LogBatch};
-pub use form::{SharePartitionKey, Stretch};
+pub use key::SharePartitionKey;
 
 /// What bounds the records in flight: configs of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +53,12 @@ pub struct RecordLimits {
     pub renewals: bool,
 }
 
-/// What is shown of a share partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
-    pub start_offset: i64,
-    /// How many of the records from the start offset on are done with.
-    pub done: i64,
-}
-
 /// The records of one partition in one share group. To be held behind a lock.
 #[derive(Debug)]
 pub struct SharePartition {
+    /// What is written comes with these epochs.
+    state_epoch: i32,
+    leader_epoch: i32,
     start: i64,
     /// The last offset in flight; where nothing is in flight, the next offset to hand out.
     end: i64,
@@ -83,6 +78,8 @@ impl SharePartition {
     /// Nothing was handed out yet, and `start` is the first offset that will be.
     pub fn new(start: i64) -> Self {
         SharePartition {
+            state_epoch: 0,
+            leader_epoch: 0,
             start,
             end: start,
             batches: BTreeMap::new(),
@@ -223,13 +220,13 @@ impl SharePartition {
             && !self.batches.values().flat_map(Batch::runs).any(acquired)
     }
 
-    /// What to store under the partition's key, if there is something to and no write is under way.
-    pub fn begin_write(&mut self) -> Option<Bytes> {
+    /// What to write, if there is something to and no write is under way.
+    pub fn begin_write(&mut self) -> Option<StateWrite> {
         if self.writing.is_some() || self.version == self.durable {
             return None;
         }
         self.writing = Some(self.version);
-        Some(self.to_bytes())
+        Some(self.to_write())
     }
 
     /// The write has become durable, or has failed and left nothing behind. Answers those whom this answers.

@@ -10,6 +10,7 @@
 //! `DOZE_SEED=n` runs the history of one seed alone.
 
 use super::*;
+use crate::coordinator::share::state::{ShareState, StateChange};
 use crate::coordinator::tests::SeededRandom;
 
 const HISTORIES: u64 = 300;
@@ -44,7 +45,7 @@ struct Fate {
 
 /// What the write that is under way has of deliveries.
 struct Written {
-    bytes: Bytes,
+    write: StateWrite,
     deliveries: Vec<i32>,
 }
 
@@ -57,7 +58,7 @@ struct History {
     log: Vec<LogBatch>,
     log_start: i64,
     fates: Vec<Fate>,
-    stored: Bytes,
+    stored: ShareState,
     writing: Option<Written>,
     /// Acknowledgements that wait: token, and each record with whether it is to be done with.
     waiting: Vec<(Token, Vec<(usize, bool)>)>,
@@ -79,7 +80,7 @@ impl History {
         History {
             seed,
             random,
-            stored: partition.to_bytes(),
+            stored: ShareState::new(0, 0),
             partition,
             limits,
             now: Duration::ZERO,
@@ -232,12 +233,12 @@ impl History {
     }
 
     fn begin_write(&mut self) {
-        if let Some(bytes) = self.partition.begin_write() {
+        if let Some(write) = self.partition.begin_write() {
             let deliveries = self.fates.iter().map(|fate| match fate.owner {
                 Owner::Member(..) => fate.deliveries - 1,
                 _ => fate.deliveries,
             });
-            self.writing = Some(Written { bytes, deliveries: deliveries.collect() });
+            self.writing = Some(Written { write, deliveries: deliveries.collect() });
             // What is said from here on goes into the next write.
             for (token, _) in &mut self.waiting {
                 if *token == 0 {
@@ -270,7 +271,7 @@ impl History {
             }
         }
         if stored {
-            self.stored = written.bytes;
+            self.store(written.write);
             for (fate, deliveries) in self.fates.iter_mut().zip(written.deliveries) {
                 fate.stored = deliveries;
             }
@@ -279,19 +280,29 @@ impl History {
         }
     }
 
+    /// What a partition writes adds up to what it knows.
+    fn store(&mut self, write: StateWrite) {
+        let mut stored = Some(self.stored.clone());
+        StateChange::Write(write.clone()).apply(&mut stored).unwrap();
+        self.stored = stored.unwrap();
+        assert_eq!(self.stored.start_offset(), Some(write.start), "seed {}", self.seed);
+        assert_eq!(self.stored.stretches(), write.stretches, "seed {}", self.seed);
+    }
+
     fn restart(&mut self) {
         if let Some(written) = self.writing.take()
             && self.random.below(2) == 0
         {
             // It was durable, and nobody has been told.
-            self.stored = written.bytes;
+            self.store(written.write);
             for (fate, deliveries) in self.fates.iter_mut().zip(written.deliveries) {
                 fate.stored = deliveries;
                 // It may be done with, and may be what was said after the write began.
                 fate.was_done |= fate.owner == Owner::Deciding { done: true };
             }
         }
-        self.partition = SharePartition::from_bytes(&self.stored).unwrap();
+        let stored = ShareState::from_bytes(&self.stored.to_bytes()).unwrap();
+        self.partition = SharePartition::from_state(&stored, 0, 0);
         self.waiting.clear();
         for fate in &mut self.fates {
             fate.owner = Owner::Nobody;

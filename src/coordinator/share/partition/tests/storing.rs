@@ -1,8 +1,12 @@
 use super::*;
+use crate::coordinator::share::state::{ShareState, StateChange};
+use crate::coordinator::share::stretches::Stretch;
 use crate::protocol::Uuid;
 
 fn stored(partition: &SharePartition) -> SharePartition {
-    let restored = SharePartition::from_bytes(&partition.to_bytes()).unwrap();
+    let mut state = Some(ShareState::new(0, 0));
+    StateChange::Write(partition.to_write()).apply(&mut state).unwrap();
+    let restored = SharePartition::from_state(&state.unwrap(), 0, 0);
     restored.check();
     restored
 }
@@ -14,8 +18,8 @@ fn what_is_done_with_and_how_often_records_were_delivered_outlives_a_restart() {
     test.said("a", 0, 1, &[1]);
     test.said("a", 4, 5, &[2]);
     test.said("a", 7, 8, &[3]);
-    let summary = SharePartition::summary(&test.partition.to_bytes()).unwrap();
-    assert_eq!(summary, Summary { start_offset: 2, done: 2 });
+    let write = test.partition.to_write();
+    assert_eq!((write.start, write.done), (2, 2));
     test.partition = stored(&test.partition);
     assert_eq!(test.partition.start_offset(), 2);
     // 2 and 3 were acquired, 4 and 5 released; 6 was acquired, and behind 8 nothing was stored.
@@ -30,10 +34,10 @@ fn what_is_stored_is_what_all_that_was_decided_leads_to() {
     let mut test = Test::new(log(&[0], 10));
     test.acquire(&want("a", 100));
     test.say("a", 0, 4, &[1]).unwrap();
-    let bytes = test.partition.begin_write().unwrap();
-    assert_eq!(SharePartition::summary(&bytes).unwrap(), Summary { start_offset: 5, done: 0 });
+    let write = test.partition.begin_write().unwrap();
+    assert_eq!((write.start, write.done), (5, 0));
     test.say("a", 5, 9, &[1]).unwrap();
-    assert_eq!(SharePartition::summary(&test.partition.to_bytes()).unwrap(), Summary { start_offset: 10, done: 0 });
+    assert_eq!(test.partition.to_write().start, 10);
     assert_eq!(test.partition.start_offset(), 0, "in memory nothing has happened yet");
     assert!(!test.partition.is_idle());
     test.partition.written(true);
@@ -42,21 +46,21 @@ fn what_is_stored_is_what_all_that_was_decided_leads_to() {
 }
 
 #[test]
-fn bytes_that_make_no_sense_are_refused() {
-    let mut test = Test::new(log(&[0], 10));
-    test.acquire(&want("a", 100));
-    test.said("a", 3, 4, &[1]);
-    test.said("a", 6, 7, &[2]);
-    let bytes = test.partition.to_bytes();
-    assert!(SharePartition::from_bytes(&bytes).is_ok());
-    for cut in 0..bytes.len() {
-        assert!(SharePartition::from_bytes(&bytes[..cut]).is_err(), "cut at {cut}");
-    }
-    for (position, byte) in [(0, 9), (8, 200), (29, 1), (29, 3)] {
-        let mut changed = bytes.to_vec();
-        changed[position] = byte;
-        assert!(SharePartition::from_bytes(&changed).is_err(), "byte {position} is {byte}");
-    }
+fn what_others_have_stored_below_the_start_is_left_out() {
+    let mut state = Some(ShareState::new(3, ShareState::NO_START));
+    let stretch = |first, last, state, deliveries| Stretch { first, last, state, deliveries };
+    let stretches = vec![stretch(2, 8, 0, 2), stretch(11, 12, 4, 1)];
+    let write = StateWrite { state_epoch: 3, leader_epoch: 0, start: -1, done: -1, stretches };
+    StateChange::Write(write).apply(&mut state).unwrap();
+    let mut test = Test::new(log(&[0, 10], 20));
+    test.partition = SharePartition::from_state(&state.unwrap(), 5, 0);
+    test.partition.check();
+    assert_eq!(test.acquire(&want("a", 100)), [(5, 8, 3), (9, 10, 1), (13, 19, 1)]);
+    test.said("a", 5, 8, &[1]);
+}
+
+#[test]
+fn keys_that_make_no_sense_are_refused() {
     let key = SharePartitionKey::new("g", Uuid([7; 16]), 3);
     assert_eq!(SharePartitionKey::from_bytes(&key.to_bytes()), Ok(key));
     assert!(SharePartitionKey::from_bytes(&[1, 0, 0, 0, 9, b'g']).is_err());
