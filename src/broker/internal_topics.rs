@@ -50,6 +50,12 @@ pub fn creation(config: &BrokerConfig, name: &str) -> Option<Creation> {
 }
 
 impl Broker {
+    /// Whether there is a coordinator for a group. Kafka has none before somebody has looked one up, which makes the topic;
+    /// here that is so for groups that nobody knows yet, and those that there are go on, whatever becomes of the topic.
+    pub(super) fn has_coordinator(&self, group: &str) -> bool {
+        self.topics().by_name(OFFSETS).is_some() || self.groups().with(|coordinator, _| coordinator.knows_group(group))
+    }
+
     /// Makes an internal topic if it is not there yet. The coordinator can do without it, so that a failure is only named in
     /// the log; the next look-up tries again.
     pub(super) async fn ensure_internal_topic(self: &Arc<Self>, name: &str) {

@@ -18,6 +18,11 @@ impl GroupCoordinator {
         group.look(id, Group::describe)?
     }
 
+    /// Whether there is such a group, or offsets of it.
+    pub fn knows_group(&self, group_id: &str) -> bool {
+        self.groups.contains_key(group_id) || self.offsets.group(group_id).is_some()
+    }
+
     /// ListGroups. An empty filter lets everything through; names compare without regard to case.
     pub fn list(&self, states: &[String], types: &[String]) -> Vec<ListedGroup> {
         let passes = |filter: &[String], name: &str| {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doze::broker::config::BrokerConfig;
 use doze::broker::{Broker, ClientConnection, Reply, Settings};
+use doze::protocol::messages::find_coordinator::FindCoordinatorRequest;
 use doze::protocol::wire::Chunk;
 use doze::protocol::{ErrorCode, Request, frame};
 use doze::sys::sim::{Cut, Prng, SimEnv, SimFileSystem};
@@ -97,6 +98,12 @@ impl Life {
         });
         let answer = answer.flatten()?;
         Some(frame::decode_response::<R>(version, answer.slice(4..)).unwrap().1)
+    }
+
+    /// Looks up the coordinator of groups, as clients do before they ask anything of it.
+    pub fn look_up(&self) -> Option<()> {
+        let request = FindCoordinatorRequest { coordinator_keys: vec!["g".into()], ..Default::default() };
+        self.call(6, &request).map(drop)
     }
 
     /// Sends a request. Answers whether the connection is closed for it.

@@ -125,6 +125,7 @@ fn check(seed: u64, fs: SimFileSystem, story: &Story) -> usize {
         }
         looked_at += 1;
     }
+    life.look_up().expect("a look-up is answered");
     let topics = OffsetFetchRequestTopics { name: "t".into(), partition_indexes: vec![0], ..Default::default() };
     let group = OffsetFetchRequestGroup { group_id: "g".into(), topics: Some(vec![topics]), ..Default::default() };
     let fetched = life.call(9, &OffsetFetchRequest { groups: vec![group], ..Default::default() });

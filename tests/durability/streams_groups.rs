@@ -104,6 +104,7 @@ fn request(member: &str, epoch: i32, owned: &[i32]) -> StreamsGroupHeartbeatRequ
 fn tell(life: &Life, story: &mut Story) -> Option<()> {
     let topic = CreatableTopic { name: "t".into(), num_partitions: 4, replication_factor: 1, ..Default::default() };
     life.call(7, &CreateTopicsRequest { topics: vec![topic], ..Default::default() })?;
+    life.look_up()?;
     story.beat(life, "a", Some(0))?;
     // The changelog is there now, unless the disk was gone by then.
     story.beat(life, "a", None)?;
@@ -126,6 +127,7 @@ fn tell(life: &Life, story: &mut Story) -> Option<()> {
 /// Answers how many members there were to look at.
 fn check(seed: u64, fs: SimFileSystem, story: &Story) -> usize {
     let life = Life::start(seed, fs).expect("it starts after the cut");
+    life.look_up().expect("a look-up is answered");
     let mut owners: BTreeMap<i32, &str> = BTreeMap::new();
     let mut looked_at = 0;
     for (id, member) in story.members.iter().filter(|(_, member)| member.epoch != 0) {

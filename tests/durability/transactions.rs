@@ -165,6 +165,7 @@ fn committed(life: &Life, partition: i32) -> Vec<i64> {
 }
 
 fn committed_offset(life: &Life) -> i64 {
+    life.look_up().expect("a look-up is answered");
     let request = OffsetFetchRequest {
         groups: vec![OffsetFetchRequestGroup {
             group_id: "g".into(),

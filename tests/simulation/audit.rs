@@ -102,7 +102,8 @@ pub async fn look_at_topics(connection: &Connection) {
     let known = model.cluster_id.get_or_insert_with(|| cluster_id.clone()).clone();
     let mut result = if known == cluster_id { Ok(()) } else { Err(format!("cluster id {cluster_id} was {known}")) };
     let mut found = BTreeMap::new();
-    for topic in &metadata.topics {
+    // Kafka's own topics are the broker's to make.
+    for topic in metadata.topics.iter().filter(|topic| !topic.is_internal) {
         let name = topic.name.clone().unwrap_or_default();
         let configs = described.results.iter().find(|result| result.resource_name == name);
         let configs =

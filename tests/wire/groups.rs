@@ -336,6 +336,7 @@ fn what_a_join_is_refused_for() {
 fn offsets_at_every_version() {
     let broker = Broker::start();
     let mut client = broker.connect();
+    look_up(&mut client, GROUP);
     let id = create_topic(&mut client, "t", 1);
     for version in versions::<OffsetCommitRequest>() {
         let group = format!("c{version}");
@@ -512,6 +513,7 @@ fn offsets_can_be_deleted_where_nobody_subscribes() {
 fn groups_can_be_deleted_when_they_are_empty() {
     let broker = Broker::start();
     let mut client = broker.connect();
+    look_up(&mut client, GROUP);
     create_topic(&mut client, "t", 1);
     for version in versions::<DeleteGroupsRequest>() {
         let (full, empty) = (format!("full{version}"), format!("empty{version}"));

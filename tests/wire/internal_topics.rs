@@ -12,7 +12,10 @@ use doze::protocol::messages::metadata::{MetadataRequest, MetadataRequestTopic};
 use doze::protocol::messages::offset_commit::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
-use doze::protocol::messages::offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup};
+use doze::protocol::messages::offset_fetch::{
+    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
+};
+use doze::protocol::messages::streams_group_heartbeat::{StreamsGroupHeartbeatRequest, Topology};
 
 use crate::asks::{GROUP, TRANSACTION, assert_code, create_topic, delete_topic, end_offset, look_up, produce};
 use crate::data::{Topic, fetch_from};
@@ -25,6 +28,13 @@ const TRANSACTIONS: &str = "__transaction_state";
 fn topics(client: &mut Client) -> BTreeMap<String, (usize, bool)> {
     let all = client.call(12, &MetadataRequest { topics: None, ..Default::default() });
     all.topics.into_iter().map(|topic| (topic.name.unwrap(), (topic.partitions.len(), topic.is_internal))).collect()
+}
+
+fn commit(client: &mut Client, group: &str, offset: i64) {
+    let partition = OffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
+    let topic = OffsetCommitRequestTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
+    let commit = OffsetCommitRequest { group_id: group.into(), topics: vec![topic], ..Default::default() };
+    assert_code(client.call(9, &commit).topics[0].partitions[0].error_code, ErrorCode::None);
 }
 
 fn expect<const N: usize>(client: &mut Client, expected: [(&str, usize, bool); N]) {
@@ -126,10 +136,7 @@ fn whoever_deletes_the_topic_of_offsets_deletes_no_offset() {
     let mut client = broker.connect();
     create_topic(&mut client, "t", 1);
     look_up(&mut client, GROUP);
-    let partition = OffsetCommitRequestPartition { committed_offset: 5, ..Default::default() };
-    let topic = OffsetCommitRequestTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
-    let commit = OffsetCommitRequest { group_id: "g".into(), topics: vec![topic], ..Default::default() };
-    assert_code(client.call(9, &commit).topics[0].partitions[0].error_code, ErrorCode::None);
+    commit(&mut client, "g", 5);
     delete_topic(&mut client, OFFSETS);
     expect(&mut client, [("t", 1, false)]);
     let fetch = |client: &mut Client| {
@@ -142,4 +149,47 @@ fn whoever_deletes_the_topic_of_offsets_deletes_no_offset() {
     look_up(&mut client, GROUP);
     expect(&mut client, [(OFFSETS, 50, true), ("t", 1, false)]);
     assert_eq!(fetch(&mut client), (0, vec![5]));
+}
+
+#[test]
+fn a_new_group_has_no_coordinator_before_one_was_looked_up() {
+    let broker = Broker::start();
+    let mut client = broker.connect();
+    create_topic(&mut client, "t", 1);
+    let beat = |client: &mut Client, group: &str| {
+        let request = StreamsGroupHeartbeatRequest {
+            group_id: group.into(),
+            member_id: "member".into(),
+            rebalance_timeout_ms: 1000,
+            topology: Some(Topology { epoch: 1, ..Default::default() }),
+            active_tasks: Some(vec![]),
+            standby_tasks: Some(vec![]),
+            warmup_tasks: Some(vec![]),
+            process_id: Some("process".into()),
+            ..Default::default()
+        };
+        client.call(0, &request).error_code
+    };
+    let offset = |client: &mut Client, group: &str| {
+        let topics =
+            vec![OffsetFetchRequestTopics { name: "t".into(), partition_indexes: vec![0], ..Default::default() }];
+        let group = OffsetFetchRequestGroup { group_id: group.into(), topics: Some(topics), ..Default::default() };
+        let mut answer = client.call(9, &OffsetFetchRequest { groups: vec![group], ..Default::default() });
+        let group = answer.groups.remove(0);
+        (group.error_code, group.topics.first().map(|topic| topic.partitions[0].committed_offset))
+    };
+    let not_there = ErrorCode::NotCoordinator.code();
+    assert_eq!((beat(&mut client, "s"), offset(&mut client, "g")), (not_there, (not_there, None)));
+    let topics = vec![OffsetFetchRequestTopic { name: "t".into(), partition_indexes: vec![0] }];
+    let old = OffsetFetchRequest { group_id: "g".into(), topics: Some(topics), ..Default::default() };
+    assert_eq!(client.call(1, &old).topics[0].partitions[0].error_code, not_there);
+    look_up(&mut client, GROUP);
+    assert_eq!((beat(&mut client, "s"), offset(&mut client, "g")), (0, (0, Some(-1))));
+    // A group that there is goes on whatever becomes of the topic.
+    commit(&mut client, "g", 5);
+    delete_topic(&mut client, OFFSETS);
+    assert_eq!(offset(&mut client, "g"), (0, Some(5)));
+    assert_eq!((beat(&mut client, "u"), offset(&mut client, "h")), (not_there, (not_there, None)));
+    look_up(&mut client, GROUP);
+    assert_eq!(offset(&mut client, "h"), (0, Some(-1)));
 }

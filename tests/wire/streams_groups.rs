@@ -33,6 +33,13 @@ const AT_ONCE: &[&str] = &[
     "group.streams.assignment.interval.ms=0",
 ];
 
+/// A broker whose coordinator somebody has looked up.
+fn start() -> Broker {
+    let broker = Broker::start_with(AT_ONCE);
+    look_up(&mut broker.connect(), GROUP);
+    broker
+}
+
 const MISSING_SOURCE: i8 = 1;
 const MISSING_INTERNAL: i8 = 3;
 
@@ -183,7 +190,7 @@ fn share(client: &mut Client) {
 
 #[test]
 fn the_topics_of_an_application_are_made_as_it_wants_them() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     let response = beat(&mut client, joining("a"));
     assert_eq!(statuses(&response), [(MISSING_SOURCE, "Source topics t are missing.")]);
@@ -210,7 +217,7 @@ fn the_topics_of_an_application_are_made_as_it_wants_them() {
 
 #[test]
 fn what_cannot_be_made_is_said_and_tried_again() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     create_topic(&mut client, "t", 1);
     let mut topology = counting();
@@ -230,7 +237,7 @@ fn what_cannot_be_made_is_said_and_tried_again() {
 
 #[test]
 fn a_killed_broker_comes_back_and_heartbeats_go_on() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     share(&mut client);
     assert_eq!(commit(&mut client, "a", 4, 42), 0);
@@ -264,7 +271,7 @@ fn a_killed_broker_comes_back_and_heartbeats_go_on() {
 
 #[test]
 fn epochs_are_checked_wherever_they_come() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     share(&mut client);
     refused(&mut client, beating("a", 9), FencedMemberEpoch);
@@ -282,7 +289,7 @@ fn epochs_are_checked_wherever_they_come() {
 
 #[test]
 fn what_there_is_not_and_what_makes_no_sense_is_refused() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     create_topic(&mut client, "t", 1);
     let request = StreamsGroupHeartbeatRequest { instance_id: Some("i".into()), ..joining("a") };
@@ -317,7 +324,7 @@ fn what_there_is_not_and_what_makes_no_sense_is_refused() {
 
 #[test]
 fn members_hear_of_each_others_endpoints() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     create_topic(&mut client, "t", 1);
     beat(&mut client, joining("a"));
@@ -335,7 +342,7 @@ fn members_hear_of_each_others_endpoints() {
 
 #[test]
 fn groups_are_shown_by_what_they_are_and_have_settings_of_their_own() {
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     share(&mut client);
     let list = |client: &mut Client, types: &[&str]| {
@@ -371,7 +378,7 @@ fn where_the_protocol_is_left_out_it_is_refused() {
     let mut client = broker.connect();
     assert_code(client.call(0, &joining("a")).error_code, UnsupportedVersion);
     assert_code(describe(&mut client).error_code, UnsupportedVersion);
-    let broker = Broker::start_with(AT_ONCE);
+    let broker = start();
     let mut client = broker.connect();
     let lower = |upgrade_type| FeatureUpdateKey {
         feature: "streams.version".into(),

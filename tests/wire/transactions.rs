@@ -12,6 +12,7 @@ use doze::protocol::messages::init_producer_id::InitProducerIdRequest;
 use doze::protocol::messages::list_transactions::ListTransactionsRequest;
 use doze::protocol::messages::write_txn_markers::{WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest};
 
+use crate::asks::{GROUP, look_up};
 use crate::data::*;
 use crate::harness::{Broker, Client, PATIENCE};
 
@@ -189,6 +190,7 @@ fn a_transaction_that_takes_too_long_is_aborted() {
     for protocol in [First, Second] {
         let broker = Broker::start_with(&["--override", interval]);
         let mut client = broker.connect();
+        look_up(&mut client, GROUP);
         let topic = create_topic(&mut client, "t", 1, &[]);
         let mut slow = Producer::with_timeout(&broker, protocol, 500);
         slow.produce(&topic, 0, "slow");

@@ -3,6 +3,7 @@
 //! - v2 can ask for all of a group's partitions, v7 for offsets that no open transaction may still change (KIP-447), v8
 //!   for many groups, v9 as a member of the consumer protocol (KIP-848), v10 by topic id.
 //! - A partition without a committed offset has offset -1 and no error.
+//! - NOT_COORDINATOR for a group that nobody knows before anybody has looked up a group's coordinator.
 
 use std::sync::Arc;
 
@@ -74,6 +75,17 @@ fn unknown(topic: &OffsetFetchRequestTopics) -> OffsetFetchResponseTopics {
     }
 }
 
+fn without_coordinator((name, partitions): (String, Vec<i32>)) -> OffsetFetchResponseTopics {
+    let partition = |partition_index| OffsetFetchResponsePartitions {
+        partition_index,
+        committed_offset: -1,
+        error_code: ErrorCode::NotCoordinator.code(),
+        ..Default::default()
+    };
+    let partitions = partitions.into_iter().map(partition).collect();
+    OffsetFetchResponseTopics { name, partitions, ..Default::default() }
+}
+
 async fn fetch(
     broker: &Arc<Broker>,
     version: i16,
@@ -95,6 +107,14 @@ async fn fetch(
         named
     });
     let mut response = OffsetFetchResponseGroup { group_id: group.group_id.clone(), ..Default::default() };
+    if !broker.has_coordinator(&group.group_id) {
+        match topics {
+            // The first versions can only say it of partitions.
+            Some(topics) if version < 2 => response.topics.extend(topics.into_iter().map(without_coordinator)),
+            _ => response.error_code = ErrorCode::NotCoordinator.code(),
+        }
+        return response;
+    }
     // An administrator, or a client that is in no group, says neither.
     if group.member_id.is_some() || group.member_epoch >= 0 {
         let member_id = group.member_id.as_deref().unwrap_or_default();

@@ -4,6 +4,7 @@
 //!   they were missing. Those that could not be made are named in it, and tried again with the next heartbeat.
 //! - Refused with UNSUPPORTED_VERSION where `group.coordinator.rebalance.protocols` leaves the protocol out, or
 //!   `streams.version` is 0.
+//! - NOT_COORDINATOR for a new group before anybody has looked up a group's coordinator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,9 @@ async fn handle(
 ) -> StreamsGroupHeartbeatResponse {
     if !broker.offers_streams_groups() {
         return failed(ErrorCode::UnsupportedVersion, None);
+    }
+    if !broker.has_coordinator(&request.group_id) {
+        return failed(ErrorCode::NotCoordinator, None);
     }
     let heartbeat = match translated(&context, request) {
         Ok(heartbeat) => heartbeat,

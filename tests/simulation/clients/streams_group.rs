@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doze::protocol::ErrorCode;
+use doze::protocol::messages::find_coordinator::FindCoordinatorRequest;
 use doze::protocol::messages::streams_group_heartbeat::{
     KeyValue, RequestTaskIds, ResponseTaskIds, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse,
     Subtopology, TopicInfo, Topology,
@@ -134,6 +135,11 @@ impl Member {
 
     async fn beat(&mut self, connection: &Connection) {
         let world = &connection.world;
+        if !self.standing.is_in() {
+            // As clients do. Before anybody has, there is no coordinator for a group that nobody knows.
+            let request = FindCoordinatorRequest { coordinator_keys: vec![GROUP.into()], ..Default::default() };
+            connection.call(4, &request).await;
+        }
         let has_source = world.model.borrow().id_of(SOURCE).is_some();
         let (made, had_all) = internal_topics_begin(world);
         world.model.borrow_mut().inside_streams.insert(self.name.clone());
