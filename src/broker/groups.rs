@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
+use super::state_topics::StateTopics;
 use crate::coordinator::{
     Action, Actions, Change, CommittedOffset, Config, Error, GroupCoordinator, GroupSettings, Now, PendingOffset,
     PendingOffsetKey, Reply, SharePartitionKey, Token, TopicMetadata, Write, WriteFailed,
@@ -23,6 +24,7 @@ use crate::sys::Env;
 pub struct Groups {
     env: Env,
     store: Arc<Store>,
+    copies: Arc<StateTopics>,
     state: Mutex<State>,
     /// Told when the next deadline may have changed.
     deadline_changed: Notify,
@@ -41,7 +43,12 @@ struct State {
 
 impl Groups {
     /// The groups as the catalog has them. A group whose stored form cannot be read is named in the log and starts empty.
-    pub fn open(env: Env, store: Arc<Store>, config: Config) -> Result<Arc<Self>, catalog::CatalogError> {
+    pub fn open(
+        env: Env,
+        store: Arc<Store>,
+        copies: Arc<StateTopics>,
+        config: Config,
+    ) -> Result<Arc<Self>, catalog::CatalogError> {
         let (now, catalog) = (now(&env), store.catalog());
         let mut coordinator = GroupCoordinator::new(config, env.random.clone(), now);
         let topics = store.topics();
@@ -69,7 +76,7 @@ impl Groups {
         }
         let actions = coordinator.tick(now);
         let state = State { coordinator, waiting: HashMap::new(), next_token: 0, stopping: false, topics };
-        let groups = Arc::new(Groups { env, store, state: Mutex::new(state), deadline_changed: Notify::new() });
+        let groups = Arc::new(Groups { env, store, copies, state: Mutex::new(state), deadline_changed: Notify::new() });
         groups.carry_out(actions);
         Ok(groups)
     }
@@ -164,6 +171,7 @@ impl Groups {
     fn persist(self: &Arc<Self>, write: Write) {
         let Write { id, group, changes } = write;
         let topics = self.store.topics();
+        let to_copy = self.copies.of_interest(&changes);
         let mutations = changes.into_iter().map(|change| match change {
             Change::PutGroup(bytes) => Mutation::PutGroup { group: group.clone(), value: bytes.to_vec() },
             Change::RemoveGroup => Mutation::DeleteGroup { group: group.clone() },
@@ -196,6 +204,9 @@ impl Groups {
                 tracing::error!(group = %name, "a change of the group could not be stored: {error}");
                 WriteFailed
             });
+            if result.is_ok() {
+                this.copies.group_changed(&name, to_copy);
+            }
             this.act(|coordinator, now| coordinator.persisted(now, id, result));
         };
         self.store.catalog().commit(mutations.collect(), Box::new(done));
@@ -234,7 +245,7 @@ fn to_catalog(offset: CommittedOffset, topic_id: crate::protocol::Uuid) -> catal
     }
 }
 
-fn from_catalog(offset: catalog::CommittedOffset) -> CommittedOffset {
+pub(super) fn from_catalog(offset: catalog::CommittedOffset) -> CommittedOffset {
     CommittedOffset {
         offset: offset.offset,
         leader_epoch: offset.leader_epoch,

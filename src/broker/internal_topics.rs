@@ -1,8 +1,8 @@
 //! Kafka's own topics as clients see them ([`internal_topics`]): made when a coordinator is first looked up, with the partitions
-//! and configs that Apache Kafka gives them, listed and described, read as empty, and never produced to.
+//! and configs that Apache Kafka gives them, listed and described, and never produced to by clients.
 //!
-//! The coordinators are there all the same, and have their state in the catalog: whoever deletes such a topic deletes no
-//! offset with it, and the next look-up makes it anew.
+//! The coordinators have their state in the catalog, and what they hold is a copy ([`state_topics`](super::state_topics)): whoever
+//! deletes such a topic deletes no offset with it, and the next look-up makes it anew.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Broker {
         }
         let Some(creation) = creation(&self.config(), name) else { return };
         match topics::create(self, creation).await {
-            Ok(_) => {}
+            Ok(_) => self.copies.topic_made(),
             Err(refused) if refused.code == ErrorCode::TopicAlreadyExists => {}
             Err(refused) => tracing::error!(topic = name, "an internal topic was not made: {}", refused.message),
         }

@@ -23,6 +23,7 @@ mod scram;
 pub mod settings;
 mod shares;
 mod start;
+mod state_topics;
 mod topics;
 mod transactions;
 mod upkeep;
@@ -50,6 +51,7 @@ use groups::Groups;
 use log_levels::LogLevels;
 use quotas::Quotas;
 use shares::Shares;
+use state_topics::StateTopics;
 use topics::{Refused, TopicCache, TopicRef};
 use transactions::Transactions;
 
@@ -70,6 +72,7 @@ pub struct Broker {
     groups: Arc<Groups>,
     shares: Arc<Shares>,
     transactions: Arc<Transactions>,
+    copies: Arc<StateTopics>,
     topic_cache: TopicCache,
     fetch_sessions: FetchSessions,
     features: Features,

@@ -15,6 +15,7 @@ use super::groups::Groups;
 use super::produce_rules::topic_codec;
 use super::quotas::Quotas;
 use super::shares::Shares;
+use super::state_topics::StateTopics;
 use super::topics::TopicCache;
 use super::transactions::Transactions;
 use super::upkeep::{clean_logs, scrub_logs, sweep_logs};
@@ -56,8 +57,9 @@ impl Broker {
         }
         live.replace(with_stored_changes(&settings.config, store.catalog()));
         let config = live.snapshot();
-        let groups =
-            Groups::open(env.clone(), store.clone(), group_config(&config)).map_err(OpenBrokerError::Catalog)?;
+        let copies = StateTopics::open(env.clone(), store.clone()).map_err(OpenBrokerError::Catalog)?;
+        let groups = Groups::open(env.clone(), store.clone(), copies.clone(), group_config(&config))
+            .map_err(OpenBrokerError::Catalog)?;
         let shares =
             Shares::open(env.clone(), store.clone(), groups.clone(), &config).map_err(OpenBrokerError::Catalog)?;
         let features = Features::open(store.catalog()).map_err(OpenBrokerError::Catalog)?;
@@ -66,6 +68,7 @@ impl Broker {
             env.clone(),
             store.clone(),
             groups.clone(),
+            copies.clone(),
             transaction_config(&config, &features.levels()),
             config.int("offsets.topic.num.partitions"),
         )
@@ -81,6 +84,7 @@ impl Broker {
             groups,
             shares,
             transactions,
+            copies,
             topic_cache: TopicCache::default(),
             fetch_sessions: FetchSessions::new(slots),
             features,
@@ -114,6 +118,7 @@ impl Broker {
             tokio::spawn(self.shares.clone().keep_time()),
             tokio::spawn(self.shares.clone().keep_journal()),
             tokio::spawn(self.transactions.clone().keep_time()),
+            tokio::spawn(self.copies.clone().keep()),
             tokio::spawn(keep_house(self.clone())),
             tokio::spawn(expire_producers(self.clone())),
             tokio::spawn(sweep_logs(self.clone())),
@@ -133,6 +138,7 @@ impl Broker {
             task.abort();
         }
         self.transactions.stop().await;
+        self.copies.copy().await;
         let this = self.clone();
         self.blocking(move || {
             this.scrubber.stop();

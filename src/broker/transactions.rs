@@ -15,6 +15,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::groups::{Groups, now};
+use super::state_topics::StateTopics;
 use super::topics::{self, LEADER_EPOCH};
 use crate::coordinator::transactions::{
     Action, Actions, AddRequest, Config, Error, Failed, Markers, OFFSETS_TOPIC, Place, Producer, Reply,
@@ -38,6 +39,7 @@ pub struct Transactions {
     env: Env,
     store: Arc<Store>,
     groups: Arc<Groups>,
+    copies: Arc<StateTopics>,
     runtime: Handle,
     /// `offsets.topic.num.partitions`: how many partitions stand for the offsets of groups.
     offsets_partitions: i32,
@@ -66,6 +68,7 @@ impl Transactions {
         env: Env,
         store: Arc<Store>,
         groups: Arc<Groups>,
+        copies: Arc<StateTopics>,
         config: Config,
         offsets_partitions: i32,
     ) -> Result<Arc<Self>, CatalogError> {
@@ -82,6 +85,7 @@ impl Transactions {
             env,
             store,
             groups,
+            copies,
             runtime: Handle::current(),
             offsets_partitions,
             state: Mutex::new(state),
@@ -206,8 +210,8 @@ impl Transactions {
 
     fn persist(self: &Arc<Self>, write: Write) {
         let Write { transactional_id: id, value } = write;
-        let mutation = match value {
-            Some(value) => Mutation::PutTransactionalId { id: id.clone(), value: value.into() },
+        let mutation = match &value {
+            Some(value) => Mutation::PutTransactionalId { id: id.clone(), value: value.to_vec() },
             None => Mutation::DeleteTransactionalId { id: id.clone() },
         };
         let this = self.clone();
@@ -216,6 +220,9 @@ impl Transactions {
                 tracing::error!(transactional_id = %id, "a change of the transaction could not be stored: {error}");
                 Failed
             });
+            if result.is_ok() {
+                this.copies.transaction_changed(&id, value);
+            }
             this.act(|coordinator, now| coordinator.persisted(now, &id, result));
         };
         self.store.catalog().commit(vec![mutation], Box::new(done));

@@ -33,6 +33,7 @@ mod groups;
 mod ledger;
 mod offsets;
 mod pending;
+pub mod records;
 mod share;
 mod shares;
 mod stored;

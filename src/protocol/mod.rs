@@ -5,6 +5,7 @@
 //! Record bytes are slices of the frame on the way in, and slices or ranges of files on the way out.
 
 pub mod api;
+pub mod coordinator_records;
 pub mod error;
 pub mod frame;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The topics in which Apache Kafka keeps what its coordinators know. Clients expect them to be there, so doze has topics of
-//! these names; what they would hold is in the catalog, and nothing is ever read from them. Nothing is written to the first two;
-//! the third is only there for those who ask for it (the broker keeps a journal of share groups there).
+//! these names. What coordinators know is in the catalog, and nothing is ever read from these topics: the broker copies it there for
+//! those who read them, and the third is only there for those who ask for it.
 //!
-//! So their partitions have no directory: they are in the catalog alone and cost nothing, neither on the disk nor at a
-//! start. A partition gets its directory when its log is opened because somebody reads it, and then is as empty as before.
+//! So a partition has no directory before something is copied to it, or somebody reads it: until then it is in the catalog
+//! alone and costs nothing, neither on the disk nor at a start. Nobody waits for a flush of what is copied.
 
 /// The offsets and members of groups.
 pub const OFFSETS: &str = "__consumer_offsets";

@@ -24,6 +24,7 @@ mod rot;
 mod serve;
 mod share_groups;
 mod share_state;
+mod state_topics;
 mod strace;
 mod streams_groups;
 mod transactions;

@@ -17,6 +17,7 @@ mod form;
 mod join;
 mod migrate;
 mod rebalance;
+mod records;
 mod session;
 
 pub(super) use join::keep_protocols;

@@ -23,6 +23,7 @@ mod heartbeat;
 mod migrate;
 mod patterns;
 mod reconcile;
+mod records;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -19,6 +19,7 @@ mod form;
 mod heartbeat;
 mod offsets;
 pub(super) mod partition;
+mod records;
 pub(super) mod state;
 pub(super) mod stretches;
 

@@ -26,6 +26,7 @@ mod endpoints;
 mod form;
 mod heartbeat;
 mod reconcile;
+mod records;
 mod target;
 mod topology;
 

@@ -93,6 +93,12 @@ impl Store {
         self.dirs.path(topic, partition)
     }
 
+    /// Whether a partition has a directory. Those of internal topics get theirs when they are first opened.
+    pub fn has_directory(&self, topic: &str, partition: i32) -> bool {
+        // One that cannot be looked at is opened, and that says why.
+        self.dirs.env.fs.exists(&self.dirs.path(topic, partition)).unwrap_or(true)
+    }
+
     pub(super) fn name_of(&self, topic_id: Uuid, partition: i32) -> Result<Arc<str>, PartitionError> {
         let topics = self.topics();
         let topic = topics.by_id(topic_id).filter(|topic| (0..topic.partitions).contains(&partition));
@@ -176,9 +182,10 @@ impl Store {
     }
 
     /// For the timer: starts a flush of each open log where something has waited for one for `longest`, or for its
-    /// `flush.ms`. Touches no other. Answers how many. Does not wait.
+    /// `flush.ms`. Touches no other, and none of an internal topic, whose records are copies. Answers how many. Does not wait.
     pub fn flush_dirty(&self, longest: Duration) -> usize {
-        self.open_partitions().iter().filter(|(_, log)| log.flush_if_due(longest)).count()
+        let logs = self.open_partitions();
+        logs.iter().filter(|(_, log)| !is_internal(log.topic()) && log.flush_if_due(longest)).count()
     }
 
     /// The slot of a partition that is being deleted, so that its lock can be taken.
