@@ -6,7 +6,7 @@
 //! it small, as it keeps any such topic.
 //!
 //! So that the copy is whole, it is made anew where it may not be: where the topic is new, where records could not be
-//! appended, and after a stop that was not a clean one. What stood in the topic before is deleted then. That a copy was whole
+//! appended, and after a stop that was not a clean one. What stood in the topic before is deleted once the new copy is there. That a copy was whole
 //! is noted in the catalog under the topic's name, with its id.
 //!
 //! Offsets that a transaction will commit are there once it has.
@@ -35,6 +35,9 @@ use crate::sys::Env;
 /// How long offsets and transactional ids that have changed may wait for more.
 const LINGER: Duration = Duration::from_millis(500);
 
+/// How long a copy that could not be made is left alone.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+
 /// How many changes of transactional ids may wait. With one more the copy is made anew.
 const MOST_TRANSACTIONS: usize = 20_000;
 
@@ -53,8 +56,8 @@ enum CopyError {
     Open { partition: i32, source: PartitionError },
     #[error("partition {partition} takes no records: {source}")]
     Append { partition: i32, source: AppendError },
-    #[error("partition {partition} cannot be emptied: {source}")]
-    Empty { partition: i32, source: DeleteRecordsError },
+    #[error("partition {partition} keeps what was there before: {source}")]
+    Delete { partition: i32, source: DeleteRecordsError },
     #[error("records do not go into a batch: {0}")]
     Build(#[from] BuildError),
 }
@@ -92,6 +95,8 @@ struct Changes {
 struct Copied {
     /// The topics whose copy is whole, by name.
     whole: HashMap<&'static str, Uuid>,
+    /// When those that could not be made are tried again, on the monotonic clock.
+    retry_at: HashMap<&'static str, Duration>,
     /// The keys of a group's records, with hashes of the values.
     groups: HashMap<Arc<str>, BTreeMap<Bytes, u64>>,
 }
@@ -231,9 +236,10 @@ impl StateTopics {
         self.judge(&mut copied, TRANSACTIONS, outcome);
     }
 
-    /// A copy that has failed is made anew with the next change, or at the next start.
+    /// A copy that has failed is made anew with a later change, or at the next start.
     fn judge(&self, copied: &mut Copied, name: &'static str, outcome: Result<(), CopyError>) {
         let Err(error) = outcome else { return };
+        copied.retry_at.insert(name, self.env.clock.monotonic().saturating_add(RETRY_AFTER));
         if copied.whole.remove(name).is_some() {
             tracing::warn!(topic = name, "the copy for those who read the topic is not whole: {error}");
             let note = Mutation::SetState { space: SPACE, key: name.into(), value: None };
@@ -241,7 +247,7 @@ impl StateTopics {
         }
     }
 
-    /// Empties the topic, if it is there, and has `copy` write all that there is.
+    /// Has `copy` write all that there is to the topic, if it is there, and deletes what stood in it before.
     fn copy_all(
         &self,
         copied: &mut Copied,
@@ -249,6 +255,10 @@ impl StateTopics {
         copy: impl FnOnce(&Self, &mut Copied, &Topic) -> Result<(), CopyError>,
     ) -> Result<(), CopyError> {
         let Some(topic) = self.store.topics().by_name(name).cloned() else { return Ok(()) };
+        if copied.retry_at.get(name).is_some_and(|at| self.env.clock.monotonic() < *at) {
+            return Ok(());
+        }
+        let mut before = Vec::new();
         for partition in 0..topic.partitions {
             // One without a directory is empty.
             if !self.store.has_directory(&topic.name, partition) {
@@ -257,11 +267,14 @@ impl StateTopics {
             let log = self.store.partition(topic.id, partition);
             let offsets = log.map_err(|source| CopyError::Open { partition, source })?.offsets();
             if offsets.start < offsets.end {
-                let emptied = self.store.delete_records(topic.id, partition, offsets.end);
-                emptied.map_err(|source| CopyError::Empty { partition, source })?;
+                before.push((partition, offsets.end));
             }
         }
         copy(self, copied, &topic)?;
+        for (partition, end) in before {
+            let deleted = self.store.delete_records(topic.id, partition, end);
+            deleted.map_err(|source| CopyError::Delete { partition, source })?;
+        }
         let note = Mutation::SetState { space: SPACE, key: name.into(), value: Some(topic.id.0.to_vec()) };
         self.store.catalog().commit_blocking(vec![note])?;
         copied.whole.insert(name, topic.id);

@@ -232,9 +232,11 @@ async fn look_at_offsets(connection: &Connection) {
         let group = &answer.groups[0];
         let partition = group.topics.first().and_then(|topic| topic.partitions.first());
         let code = partition.map_or(group.error_code, |partition| partition.error_code);
-        match (ErrorCode::from_code(code), partition) {
-            (Some(ErrorCode::None), Some(partition)) => {
-                let offset = partition.committed_offset;
+        // Nobody looks up a coordinator here, so that there is none for a group that has committed nothing.
+        let nothing = Some(-1).filter(|_| code == ErrorCode::NotCoordinator.code());
+        let committed = partition.map(|partition| partition.committed_offset).or(nothing);
+        match (ErrorCode::from_code(code), committed) {
+            (Some(ErrorCode::None | ErrorCode::NotCoordinator), Some(offset)) => {
                 let result = world.model.borrow_mut().offset(key.clone()).read(&offset, begun, now);
                 world.check(result.map_err(|error| format!("the committed offset of {key:?}: {error}")));
             }

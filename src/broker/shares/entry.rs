@@ -153,9 +153,13 @@ impl State {
         if self.writing.is_some() {
             return (None, answers);
         }
+        let own = self.partition.begin_write();
+        if own.is_none() && self.wanted.is_empty() {
+            return (None, answers);
+        }
         let mut next = self.stored.clone();
         let mut of_partition = false;
-        if let Some(write) = self.partition.begin_write() {
+        if let Some(write) = own {
             match StateChange::Write(write).apply(&mut next) {
                 Ok(()) => of_partition = true,
                 Err(refused) => {
