@@ -11,7 +11,7 @@ use doze::protocol::Uuid;
 use doze::record::{BatchBuilder, BatchOptions, CheckedBatch};
 use doze::storage::catalog::ConfigMap;
 use doze::storage::log::{LogConfig, PartitionLog};
-use doze::storage::offline::{DataDir, OpenDirError};
+use doze::storage::offline::DataDir;
 use doze::storage::store::{Store, StoreConfig};
 use doze::sys::Env;
 use tempfile::TempDir;
@@ -97,16 +97,24 @@ impl Data {
     }
 }
 
-/// Opens a stopped directory as recover does. A child that another test starts holds, until it is another program, all that this
+/// Opens a directory that nobody has open. A child that another test starts holds, until it is another program, all that this
 /// process has open: a lock that was just given back may still be held for a moment.
-pub fn open_to_write(path: &Path) -> DataDir {
+pub fn once_free<T, E: std::fmt::Display>(open: impl Fn() -> Result<T, E>) -> T {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
-        match DataDir::open_to_write(&Env::real(), path, None) {
-            Err(OpenDirError::InUse { .. }) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-            opened => return opened.unwrap(),
+        match open() {
+            Ok(opened) => return opened,
+            Err(error) if error.to_string().contains("is in use by another process") && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Opens a stopped directory as recover does.
+pub fn open_to_write(path: &Path) -> DataDir {
+    once_free(|| DataDir::open_to_write(&Env::real(), path, None))
 }
 
 impl Stopped {

@@ -15,7 +15,7 @@ use doze::storage::verify::{self, Finding, Kind, Level, Report};
 use doze::sys::Env;
 
 use crate::corpus::{self, Pristine, batches, change, copy_tree, flip};
-use crate::make::{Data, batch, open_to_write};
+use crate::make::{Data, batch, once_free, open_to_write};
 use crate::run::{arg, command, doze};
 
 /// Every batch that is served, by partition: its first offset, that after its last, and its bytes.
@@ -33,7 +33,7 @@ fn log_config() -> LogConfigOf {
 /// Reads everything as a broker would. Partitions that cannot be opened are left out.
 fn served(dir: &Path) -> Served {
     let config = StoreConfig { data_dir: dir.into(), meta_db: None, log_config: log_config() };
-    let store = Store::open(Env::real(), config).unwrap_or_else(|error| panic!("{error}"));
+    let store = once_free(|| Store::open(Env::real(), config.clone()));
     let mut all = Served::new();
     for topic in store.topics().iter() {
         for partition in 0..topic.partitions {
