@@ -104,6 +104,30 @@ fn a_duplicate_is_acknowledged_after_a_flush_that_covers_the_first() {
     assert!(last(&operations, OpKind::Sync, LOG).is_some() && last(&operations, OpKind::SyncDir, "data/t-0").is_some());
 }
 
+/// Else a power cut could take records and leave it said that they were read, of others that come to stand at their offsets.
+#[test]
+fn what_a_group_has_read_is_flushed_before_how_far_it_has_come() {
+    let (fs, life) = new_life();
+    let (_, tx) = init_producer(&life, "tx").unwrap();
+    assert_eq!(add_offsets(&life, "tx", tx, "h"), Some(ErrorCode::None));
+    let offset_commit = |offset| commit_offset(&life, "g", offset);
+    let in_a_transaction = |offset| commit_offset_in(&life, "tx", tx, "h", offset);
+    type Ask<'a> = (&'a str, &'a dyn Fn(i64) -> Option<ErrorCode>);
+    let asks: [Ask<'_>; 2] = [("OffsetCommit", &offset_commit), ("TxnOffsetCommit", &in_a_transaction)];
+    for (api, ask) in asks {
+        let (code, offset) = produce(&life, "t", 0, 1).unwrap();
+        assert_eq!(code, ErrorCode::None);
+        let operations = before_the_answer(&fs, api, || ask(offset + 1));
+        let flushed = last(&operations, OpKind::Sync, LOG);
+        let noted = operations.iter().position(|operation| is(operation, OpKind::Write, CATALOG));
+        assert!(flushed.is_some() && flushed < noted, "{api}: flushed at {flushed:?}, noted at {noted:?}");
+        // What is not read is not waited for.
+        assert_eq!(produce(&life, "t", 0, 1).unwrap().0, ErrorCode::None);
+        let operations = before_the_answer(&fs, api, || ask(offset + 1));
+        assert_eq!(last(&operations, OpKind::Sync, LOG), None, "{api}");
+    }
+}
+
 #[test]
 fn what_the_catalog_keeps_is_flushed_before_it_is_answered() {
     let (fs, life) = new_life();

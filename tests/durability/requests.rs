@@ -160,7 +160,11 @@ pub fn update_features(life: &Life) -> Option<ErrorCode> {
 
 /// By the group itself, which has no members.
 pub fn commit_offset(life: &Life, group: &str, offset: i64) -> Option<ErrorCode> {
-    let partition = OffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
+    commit_offset_of(life, group, 0, offset)
+}
+
+pub fn commit_offset_of(life: &Life, group: &str, partition_index: i32, offset: i64) -> Option<ErrorCode> {
+    let partition = OffsetCommitRequestPartition { partition_index, committed_offset: offset, ..Default::default() };
     let topic = OffsetCommitRequestTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
     let request = OffsetCommitRequest { group_id: group.into(), topics: vec![topic], ..Default::default() };
     Some(code(life.call(8, &request)?.topics[0].partitions[0].error_code))

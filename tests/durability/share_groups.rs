@@ -27,7 +27,7 @@ use doze::protocol::messages::write_share_group_state::{
 };
 use doze::protocol::wire::Records;
 use doze::record::{BatchBuilder, BatchOptions};
-use doze::sys::sim::{Cut, Effect, Fault, OpKind, Prng, SimFileSystem, SyncFailure};
+use doze::sys::sim::{Cut, Effect, Fault, OpKind, Operation, Prng, SimFileSystem, SyncFailure};
 
 use crate::broker::{Life, new_disk};
 
@@ -97,7 +97,7 @@ fn fetch(life: &Life, member: &str, epoch: i32, topic: Uuid, said: &[(i64, i64, 
     life.call(1, &request).filter(|answer| answer.error_code == 0)
 }
 
-fn produce(life: &Life) -> Option<()> {
+fn produce(life: &Life, acks: i16) -> Option<()> {
     let mut batch = BatchBuilder::new(BatchOptions::default()).unwrap();
     for _ in 0..RECORDS {
         batch.append(1_700_000_000_000, None, Some(b"value"), &[]).unwrap();
@@ -105,7 +105,7 @@ fn produce(life: &Life) -> Option<()> {
     let records: Bytes = batch.finish(None).unwrap();
     let data = PartitionProduceData { index: 0, records: Some(Records::Bytes(records)) };
     let topic = TopicProduceData { name: "t".into(), partition_data: vec![data], ..Default::default() };
-    let request = ProduceRequest { acks: -1, timeout_ms: 1000, topic_data: vec![topic], ..Default::default() };
+    let request = ProduceRequest { acks, timeout_ms: 1000, topic_data: vec![topic], ..Default::default() };
     let answer = life.call(12, &request)?;
     (answer.responses[0].partition_responses[0].error_code == 0).then_some(())
 }
@@ -183,7 +183,7 @@ fn tell(life: &Life, story: &mut Story) -> Option<()> {
     if altered.responses[0].error_code != 0 {
         return None;
     }
-    produce(life)?;
+    produce(life, -1)?;
     story.topic = made.topics[0].topic_id;
     story.stranger = (-1, -1);
     story.fates = (0..RECORDS).map(|offset| (offset, Fate::Open { deliveries: 0 })).collect();
@@ -289,4 +289,33 @@ fn each_file_operation_of_a_share_group_fails_and_the_power_is_cut_after_it() {
     }
     println!("{cuts} power cuts, {faults} faults, {looked_at} records looked at");
     assert!(cuts > 60 && faults > 30 && looked_at > 500, "{cuts} cuts, {faults} faults, {looked_at} records");
+}
+
+/// Else a power cut could take the records and leave it said that they are done with, of others that come to stand in their place.
+#[test]
+fn records_are_flushed_before_what_became_of_them() {
+    let fs = new_disk(7);
+    let life = Life::start(7, fs.clone()).unwrap();
+    let mut story = Story::default();
+    tell(&life, &mut story).unwrap();
+    for acks in [1, -1] {
+        produce(&life, acks).unwrap();
+        let first = story.fetch(&life, 6 + i32::from(acks < 0) * 2, &[]).unwrap()[0].0;
+        let from = fs.operations();
+        story.fetch(&life, 7 + i32::from(acks < 0) * 2, &[(first, first, 1)]).unwrap();
+        let operations: Vec<_> = fs.log().into_iter().filter(|operation| operation.number >= from).collect();
+        let of = |kind, path: &str| {
+            let found = |operation: &Operation| operation.kind == kind && operation.path.starts_with(path);
+            operations.iter().position(found)
+        };
+        let flushed = of(OpKind::Sync, "data/t-0");
+        let noted = operations.iter().position(|operation| {
+            operation.kind == OpKind::Write && operation.path.to_string_lossy().starts_with("data/meta.db")
+        });
+        assert!(noted.is_some(), "acks={acks}");
+        match acks {
+            1 => assert!(flushed.is_some() && flushed < noted, "flushed at {flushed:?}, noted at {noted:?}"),
+            _ => assert_eq!(flushed, None, "they were flushed before"),
+        }
+    }
 }

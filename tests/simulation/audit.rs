@@ -52,7 +52,9 @@ async fn look_at_share_group(connection: &Connection) {
         let places: Vec<(Uuid, i32)> = model.share.partitions.keys().copied().collect();
         for place in places {
             let (partition, log, _) = model.shared(place);
-            partition.log_was_read(log);
+            if let Err(why) = partition.log_was_read(log) {
+                world.violate(why);
+            }
         }
         if !model.share.is_configured {
             return;

@@ -281,17 +281,22 @@ impl ShareModel {
         }
     }
 
-    /// The log was read: records that have survived are what they were.
-    pub fn log_was_read(&mut self, log: &LogModel) {
-        self.each(|state| {
+    /// The log was read: records that have survived are what they were. Those that are done with have.
+    pub fn log_was_read(&mut self, log: &LogModel) -> Result<(), String> {
+        self.narrow(|state| {
             for (offset, known) in state.known.iter_mut().filter(|(_, known)| known.in_doubt) {
                 let Some(placed) = log.at().get(offset) else { continue };
-                if known.id != Some(placed.id) {
-                    (known.id, known.fate) = (Some(placed.id), Fate::Replaced);
-                }
                 known.in_doubt = false;
+                if known.id == Some(placed.id) {
+                    continue;
+                }
+                if matches!(known.fate, Fate::Done { .. }) {
+                    return Err(format!("the record at {offset} was done with, and another stands in its place"));
+                }
+                (known.id, known.fate) = (Some(placed.id), Fate::Replaced);
             }
-        });
+            Ok(())
+        })
     }
 
     /// Somebody asks where the group starts.

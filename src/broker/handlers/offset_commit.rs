@@ -1,8 +1,11 @@
 //! OffsetCommit: how far a group has come, durable before it is answered.
 //!
+//! - What was read is flushed first: where it had been appended with `acks=1`, a power cut could take the records and leave the
+//!   offset, and the group would pass over those that come to stand in their place.
 //! - Up to v4 the client says how long to keep the offsets. v6 adds leader epochs, v7 static members, v9 the member epoch
 //!   of the consumer protocol (KIP-848), v10 topic ids.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
@@ -10,7 +13,8 @@ use crate::broker::{Broker, groups};
 use crate::coordinator::{CommitPartition, CommitRequest, Reply};
 use crate::protocol::ErrorCode;
 use crate::protocol::messages::offset_commit::{
-    OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+    OffsetCommitRequest, OffsetCommitRequestTopic, OffsetCommitResponse, OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
 };
 
 pub(super) const HANDLER: Handler = serial!(OffsetCommitRequest, handle);
@@ -21,18 +25,36 @@ async fn handle(broker: Arc<Broker>, context: Context, request: OffsetCommitRequ
     let mut commits: Vec<(String, Vec<CommitPartition>)> = vec![];
     // Where the answer of each committed partition goes: topic and partition of the response.
     let mut places = vec![];
+    let find = |topic: &OffsetCommitRequestTopic| match context.version {
+        10.. => topics.by_id(topic.topic_id),
+        _ => topics.by_name(&topic.name),
+    };
+    // All at once.
+    let mut flushing = VecDeque::new();
+    for topic in &request.topics {
+        let id = find(topic).map(|topic| topic.id).unwrap_or_default();
+        let of = topic.partitions.iter();
+        flushing.extend(of.map(|read| broker.flush_read(id, read.partition_index, read.committed_offset)));
+    }
     for (t, topic) in request.topics.into_iter().enumerate() {
-        let (found, unknown) = match context.version {
-            10.. => (topics.by_id(topic.topic_id), ErrorCode::UnknownTopicId),
-            _ => (topics.by_name(&topic.name), ErrorCode::UnknownTopicOrPartition),
+        let found = find(&topic);
+        let unknown = match context.version {
+            10.. => ErrorCode::UnknownTopicId,
+            _ => ErrorCode::UnknownTopicOrPartition,
         };
         let mut committed = vec![];
         let mut partitions = vec![];
         for (p, partition) in topic.partitions.into_iter().enumerate() {
             let index = partition.partition_index;
+            let is_flushed = match flushing.pop_front() {
+                Some(flush) => flush.outcome().await,
+                None => true,
+            };
             let error = match found {
                 None => unknown,
                 Some(topic) if !(0..topic.partitions).contains(&index) => ErrorCode::UnknownTopicOrPartition,
+                // Clients try again at this one.
+                Some(_) if !is_flushed => ErrorCode::NotCoordinator,
                 Some(_) => {
                     places.push((t, p));
                     committed.push(CommitPartition {

@@ -5,7 +5,7 @@
 //!   TRANSACTION_ABORTABLE. v5 is the second version of the transaction protocol (KIP-890): the offsets become part of the
 //!   transaction by being committed. For the versions before, it is checked that they were added.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
@@ -26,13 +26,24 @@ async fn handle(broker: Arc<Broker>, context: Context, mut request: TxnOffsetCom
     let mut commits: Vec<(String, Vec<CommitPartition>)> = vec![];
     // Where the answer of each committed partition goes: topic and partition of the response.
     let mut slots = vec![];
+    // What was read is flushed first, as in OffsetCommit; all at once.
+    let mut flushing = VecDeque::new();
+    for topic in &request.topics {
+        let id = topics.by_name(&topic.name).map(|topic| topic.id).unwrap_or_default();
+        let of = topic.partitions.iter();
+        flushing.extend(of.map(|read| broker.flush_read(id, read.partition_index, read.committed_offset)));
+    }
     for (t, topic) in std::mem::take(&mut request.topics).into_iter().enumerate() {
         let known = topics.by_name(&topic.name).map_or(0, |topic| topic.partitions);
         let (mut committed, mut partitions) = (vec![], vec![]);
         for (p, partition) in topic.partitions.into_iter().enumerate() {
             let partition_index = partition.partition_index;
             let is_known = (0..known).contains(&partition_index);
-            if is_known {
+            let is_flushed = match flushing.pop_front() {
+                Some(flush) => flush.outcome().await,
+                None => true,
+            };
+            if is_known && is_flushed {
                 slots.push((t, p));
                 committed.push(CommitPartition {
                     partition: partition_index,
@@ -42,7 +53,11 @@ async fn handle(broker: Arc<Broker>, context: Context, mut request: TxnOffsetCom
                     metadata: partition.committed_metadata,
                 });
             }
-            let error = if is_known { ErrorCode::None } else { ErrorCode::UnknownTopicOrPartition };
+            let error = match (is_known, is_flushed) {
+                (false, _) => ErrorCode::UnknownTopicOrPartition,
+                (true, false) => ErrorCode::NotCoordinator,
+                (true, true) => ErrorCode::None,
+            };
             partitions.push(TxnOffsetCommitResponsePartition { partition_index, error_code: error.code() });
         }
         if !committed.is_empty() {

@@ -39,24 +39,45 @@ impl Shares {
         stored.map(|bytes| ShareState::from_bytes(&bytes).map_err(|error| unreadable(key, &error))).transpose()
     }
 
-    /// Stores what a partition is to be, `None` for nothing, and says when it is durable or has failed.
+    /// Stores what a partition is to be, `None` for nothing, and says when it is durable or has failed. The records that it is about
+    /// are flushed first: after a power cut it would be said of others that stand at their offsets.
     pub(super) fn commit_state(
         self: &Arc<Self>,
         key: &SharePartitionKey,
         next: Option<ShareState>,
         done: impl FnOnce(bool) + Send + 'static,
     ) {
+        let reach = next.as_ref().map(ShareState::reach);
+        // A log that nobody has opened has handed nothing out.
+        let log = self.store.open_partition(key.topic, key.partition);
+        let (Some(reach), Some(log)) = (reach, log) else { return self.write_state(key.clone(), next, done) };
         let (this, key) = (self.clone(), key.clone());
+        log.sync_to(
+            reach,
+            Box::new(move |flushed| match flushed {
+                Ok(()) => this.write_state(key, next, done),
+                Err(error) => {
+                    not_stored(&key, &error);
+                    done(false);
+                }
+            }),
+        );
+    }
+
+    fn write_state(
+        self: &Arc<Self>,
+        key: SharePartitionKey,
+        next: Option<ShareState>,
+        done: impl FnOnce(bool) + Send + 'static,
+    ) {
+        let this = self.clone();
         let write = vec![set_share_partition(&key, next.as_ref().map(|next| next.to_bytes().to_vec()))];
         self.store.catalog().commit(
             write,
             Box::new(move |result| {
                 match &result {
                     Ok(()) => this.follow(&key, next),
-                    Err(error) => {
-                        let SharePartitionKey { group, topic, partition } = &key;
-                        tracing::error!(%group, %topic, partition, "what became of records could not be stored: {error}");
-                    }
+                    Err(error) => not_stored(&key, error),
                 }
                 done(result.is_ok());
             }),
@@ -148,4 +169,9 @@ fn unreadable(key: &SharePartitionKey, error: &BadBytes) -> ErrorCode {
         "what became of records does not read; kafka-share-groups --reset-offsets starts the partition anew: {error}"
     );
     ErrorCode::KafkaStorageError
+}
+
+fn not_stored(key: &SharePartitionKey, error: &dyn std::error::Error) {
+    let SharePartitionKey { group, topic, partition } = key;
+    tracing::error!(%group, %topic, partition, "what became of records could not be stored: {error}");
 }

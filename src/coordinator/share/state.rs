@@ -155,6 +155,11 @@ impl ShareState {
         &self.stretches
     }
 
+    /// Of the records below this it says something.
+    pub fn reach(&self) -> i64 {
+        self.stretches.last().map_or(self.start, |stretch| stretch.last.saturating_add(1).max(self.start))
+    }
+
     fn initialize(&mut self, state_epoch: i32, start: i64) -> Result<(), StateRefused> {
         if self.state_epoch.fences(state_epoch) {
             return Err(StateRefused::FencedStateEpoch);

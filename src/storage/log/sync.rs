@@ -135,16 +135,23 @@ impl PartitionLog {
     /// At once, on this thread, if it is there already or no flush will be tried; else on a worker, after a flush that
     /// started after this call. A duplicate of a batch is no exception: the batch that is there may not be flushed.
     pub fn sync(self: &Arc<Self>, done: Done<Result<(), SyncError>>) {
+        self.sync_to(i64::MAX, done);
+    }
+
+    /// The same for the records below `offset` alone, of those that the log has.
+    pub fn sync_to(self: &Arc<Self>, offset: i64, done: Done<Result<(), SyncError>>) {
         let answer = {
             let mut state = self.flush.state.lock();
-            if state.closed {
+            let end = state.end.min(offset);
+            if offset <= state.flushed {
+                Ok(())
+            } else if state.closed {
                 Err(SyncError::Closed)
             } else if let Some(offline) = &state.offline {
                 Err(SyncError::Poisoned(offline.clone()))
-            } else if state.flushed >= state.end {
+            } else if state.flushed >= end {
                 Ok(())
             } else {
-                let end = state.end;
                 state.waiting.push((end, done));
                 let start = !std::mem::replace(&mut state.running, true);
                 drop(state);
