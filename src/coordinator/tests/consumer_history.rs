@@ -42,6 +42,8 @@ struct Client {
     topics: Vec<String>,
     /// For a leader of the classic group: the ids of its members.
     leads: Vec<String>,
+    /// How many partitions there were when it last said who is to have them.
+    divided: i32,
 }
 
 /// How often what happened in all histories together.
@@ -96,6 +98,7 @@ impl History {
                 full: true,
                 topics: vec!["t".into()],
                 leads: vec![],
+                divided: 0,
             })
             .collect();
         let calm = [12, 80][random.below(2)];
@@ -222,8 +225,9 @@ impl History {
     }
 
     fn sync(&mut self, number: usize) {
-        let client = &self.clients[number];
         let count = self.topics[0];
+        let client = &mut self.clients[number];
+        client.divided = count;
         let places = client.leads.len().max(1);
         let share = |place: usize| (0..count).filter(|p| *p as usize % places == place).collect::<Vec<_>>();
         let assignments =
@@ -242,7 +246,11 @@ impl History {
     }
 
     fn classic_heartbeat(&mut self, number: usize) {
-        let client = &self.clients[number];
+        let client = &mut self.clients[number];
+        // It falls to the leader to see that there are other partitions now.
+        if !client.leads.is_empty() && client.divided != self.topics[0] {
+            return client.start_over();
+        }
         let request = HeartbeatRequest {
             group_id: "g".into(),
             generation_id: client.epoch,
