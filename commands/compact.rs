@@ -419,23 +419,29 @@ fn notes(done: &Compacted) -> String {
         notes.push("at least".to_owned());
     }
     if done.old_entries_held > 0 {
-        let entries = done.old_entries_held;
-        notes.push(format!("{entries} message sets of versions 0 and 1 stay with records that could go"));
+        let sets = ("message set of an old version stays", "message sets of old versions stay");
+        notes.push(format!("{} with records that could go", format::count(done.old_entries_held, sets.0, sets.1)));
     }
     if done.unreadable > 0 {
-        notes.push(format!("{} batches that cannot be read stay as they are", done.unreadable));
+        notes.push(match done.unreadable {
+            1 => "1 batch that cannot be read stays as it is".to_owned(),
+            n => format!("{n} batches that cannot be read stay as they are"),
+        });
     }
     notes.join("; ")
 }
 
 fn summary(dry_run: bool, sum: &Sum) -> String {
     let won = format::bytes(sum.bytes.0.saturating_sub(sum.bytes.1));
-    let records = sum.records;
-    let alone =
-        if sum.left_alone > 0 { format!("; {} partitions are left alone", sum.left_alone) } else { String::new() };
+    let records = format::count(sum.records, "record", "records");
+    let partitions = format::count(sum.partitions, "partition", "partitions");
+    let alone = match sum.left_alone {
+        0 => String::new(),
+        n => format!("; {} left alone", format::count(n, "partition is", "partitions are")),
+    };
     match (sum.partitions, dry_run) {
         (0, _) => format!("no topic that was asked for is compacted{alone}"),
-        (n, true) => format!("{won} and {records} records would go, in {n} partitions{alone}; nothing was written"),
-        (n, false) => format!("{won} and {records} records are gone, in {n} partitions{alone}"),
+        (_, true) => format!("{won} and {records} would go, in {partitions}{alone}; nothing was written"),
+        (_, false) => format!("{won} and {records} are gone, in {partitions}{alone}"),
     }
 }

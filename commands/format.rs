@@ -27,6 +27,14 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// So many of something: `1 batch`, `2 batches`.
+pub fn count(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {one}"),
+        number => format!("{number} {many}"),
+    }
+}
+
 /// A time in milliseconds since the Unix epoch, as RFC 3339 has it, in UTC: `2026-11-30T02:06:00.000Z`. Years beyond 9999 have
 /// more digits than it allows.
 pub fn timestamp(ms: i64) -> String {

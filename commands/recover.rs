@@ -177,7 +177,9 @@ fn ask(plan: &Plan, args: &RecoverArgs) -> Result<bool, Failure> {
     let mut err = io::stderr().lock();
     let question = match (losing, args.accept_loss) {
         (0, _) => "Do this? [y/N] ".to_owned(),
+        (1, true) => "Do this, and lose what the marked step loses? [y/N] ".to_owned(),
         (n, true) => format!("Do this, and lose what the {n} marked steps lose? [y/N] "),
+        (1, false) => "Do this, but for the step that needs --accept-loss? [y/N] ".to_owned(),
         (n, false) => format!("Do this, but for the {n} steps that need --accept-loss? [y/N] "),
     };
     let mut answer = String::new();

@@ -18,9 +18,13 @@ pub fn file(path: &Path, file_type: FileType, size: u64) -> String {
 }
 
 pub fn end(counts: &Counts, is_cut: bool) -> String {
-    let parts = [(counts.batches, "batches"), (counts.records, "records"), (counts.entries, "entries")];
-    let mut parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let parts = [
+        (counts.batches, "batch", "batches"),
+        (counts.records, "record", "records"),
+        (counts.entries, "entry", "entries"),
+    ];
+    let there = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let mut parts: Vec<String> = there.map(|(count, one, many)| format::count(count, one, many)).collect();
     if parts.is_empty() {
         parts.push("nothing".to_owned());
     }

@@ -68,7 +68,9 @@ fn directory(view: &View<'_>) -> Vec<(&'static str, String)> {
     let segments: usize = view.topics.iter().map(TopicView::segments).sum();
     let log_bytes: u64 = view.topics.iter().map(TopicView::log_bytes).sum();
     let disk_bytes: u64 = view.topics.iter().map(TopicView::disk_bytes).sum();
-    facts.push(("Partitions", format!("{partitions} of {} topics, with {segments} segments", view.topics.len())));
+    let (topics, segments) =
+        (format::count(view.topics.len(), "topic", "topics"), format::count(segments, "segment", "segments"));
+    facts.push(("Partitions", format!("{partitions} of {topics}, with {segments}")));
     facts.push(("Logs", format!("{} ({} with indexes)", format::bytes(log_bytes), format::bytes(disk_bytes))));
     facts
 }
@@ -154,7 +156,7 @@ fn notes(topic: &TopicView) -> String {
         notes.push("not in the catalog".to_owned());
     }
     if !topic.missing.is_empty() {
-        notes.push(format!("{} partitions have no folder", topic.missing.len()));
+        notes.push(format::count(topic.missing.len(), "partition has no folder", "partitions have no folder"));
     }
     let count = |what: fn(&doze::storage::inspect::PartitionSummary) -> bool| {
         topic.partitions.iter().filter(|partition| what(partition)).count()

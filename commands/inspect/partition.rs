@@ -37,7 +37,14 @@ fn of_partition(partition: &PartitionSummary) -> Vec<(&'static str, String)> {
         ("Log start offset", partition.log_start.to_string()),
         ("High watermark", partition.high_watermark.to_string()),
         ("Last stable offset", partition.last_stable.to_string()),
-        ("Log", format!("{} in {} segments", format::bytes(partition.log_bytes()), partition.segments.len())),
+        (
+            "Log",
+            format!(
+                "{} in {}",
+                format::bytes(partition.log_bytes()),
+                format::count(partition.segments.len(), "segment", "segments")
+            ),
+        ),
         ("On disk", format::bytes(partition.disk_bytes)),
         ("Batches", show::batches(&content)),
         ("Records", show::records(&content)),

@@ -75,7 +75,11 @@ fn partitions(topic: &TopicView) -> Rows {
             notes.push(format!("cleaning failed: {error}"));
         }
         if partition.leftover_files > 0 {
-            notes.push(format!("{} files on their way in or out", partition.leftover_files));
+            notes.push(format::count(
+                partition.leftover_files,
+                "file on its way in or out",
+                "files on their way in or out",
+            ));
         }
         rows.push(vec![
             partition.partition.to_string(),

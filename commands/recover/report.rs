@@ -131,7 +131,10 @@ pub fn applied(
             }))?;
         } else {
             let (path, bytes) = (format::path(&kept.path), format::bytes(kept.bytes));
-            output.line(&format!("kept what was removed, {} pieces with {bytes}, in {path}", kept.pieces))?;
+            output.line(&format!(
+                "kept what was removed, {} with {bytes}, in {path}",
+                format::count(kept.pieces, "piece", "pieces")
+            ))?;
         }
     }
     if let Some(rebuilt) = &applied.rebuilt {
@@ -161,8 +164,11 @@ pub fn applied(
                 "not_rebuilt": rebuilt.missing,
             }))?;
         } else {
-            let topics: Vec<String> =
-                rebuilt.topics.iter().map(|(name, _, count)| format!("{name} ({count} partitions)")).collect();
+            let topics: Vec<String> = rebuilt
+                .topics
+                .iter()
+                .map(|(name, _, count)| format!("{name} ({})", format::count(*count, "partition", "partitions")))
+                .collect();
             output.line(&format!("the catalog was made anew with {}", topics.join(", ")))?;
             let taken: Vec<String> =
                 rebuilt.taken_over.iter().map(|(what, entries)| format!("{entries} {what}")).collect();
@@ -263,12 +269,14 @@ pub fn end(
         return Ok(None);
     }
     if done.is_none() && !left.is_empty() {
-        let why = format!("{shown}: {} steps are to be done, and none was", left.steps.len());
+        let why =
+            format!("{shown}: {} to be done, and none was", format::count(left.steps.len(), "step is", "steps are"));
         return Ok(Some(Failure::new(Code::Damage, why)));
     }
     if refused > 0 {
         let why = match left.losing().count() {
-            0 => format!("{shown}: {refused} steps are left; run it again"),
+            0 => format!("{shown}: {} left; run it again", format::count(refused, "step is", "steps are")),
+            1 => format!("{shown}: 1 step loses records and was not taken; --accept-loss takes it"),
             n => format!("{shown}: {n} steps lose records and were not taken; --accept-loss takes them"),
         };
         return Ok(Some(Failure::new(Code::Damage, why)));

@@ -177,7 +177,9 @@ fn for_people(out: &mut Output, report: &Report, asked_for: &Path) -> Result<(),
     };
     let stop = match (&report.stop, report.origin) {
         (Stop::Clean { unchecked }, _) if unchecked.is_empty() => "stopped cleanly".to_owned(),
-        (Stop::Clean { unchecked }, _) => format!("stopped cleanly, {} partitions of it not", unchecked.len()),
+        (Stop::Clean { unchecked }, _) => {
+            format!("stopped cleanly, {} of it not", format::count(unchecked.len(), "partition", "partitions"))
+        }
         (_, Origin::Doze) => "not stopped cleanly: the next start checks the last segment of each log".to_owned(),
         (_, Origin::Kafka) => {
             "not stopped cleanly: Apache Kafka's next start checks what it had not flushed".to_owned()
@@ -191,26 +193,30 @@ fn for_people(out: &mut Output, report: &Report, asked_for: &Path) -> Result<(),
     let is_emptied = |finding: &&Finding| finding.kind == Kind::Emptied;
     let (emptied, others): (Vec<&Finding>, Vec<&Finding>) = report.of(Consequence::Harmless).partition(is_emptied);
     if let Some(first) = emptied.first() {
-        let (count, example) = (emptied.len(), format!("{} of {}", offsets(first), who(first)));
+        let count = format::count(emptied.len(), "empty batch is", "empty batches are");
+        let example = format!("{} of {}", offsets(first), who(first));
         let where_to = "the manifest of the recovery has what was there";
-        let what = format!("{count} empty batches are in the place of what a recovery took out ({example} for one)");
+        let what = format!("{count} in the place of what a recovery took out ({example} for one)");
         out.line(&format!("Besides, {}; {where_to}, --json has all.", format::printable(&what)))?;
     }
     if let Some(first) = others.first() {
-        let (count, example) = (others.len(), format::path(&first.file));
-        let what = format!(
-            "{count} files or folders are left over or foreign, and do no harm ({example} for one; --json has all)"
-        );
+        let example = format::path(&first.file);
+        let what = match others.len() {
+            1 => format!("{example} is left over or foreign, and does no harm"),
+            count => format!(
+                "{count} files or folders are left over or foreign, and do no harm ({example} for one; --json has all)"
+            ),
+        };
         out.line(&format!("Besides, {what}."))?;
     }
     let totals = &report.totals;
     out.line(&format!(
-        "Looked at {} partitions, {} segments, {}; {} batches, {} records (level {}).",
-        totals.partitions,
-        totals.segments,
+        "Looked at {}, {}, {}; {}, {} (level {}).",
+        format::count(totals.partitions, "partition", "partitions"),
+        format::count(totals.segments, "segment", "segments"),
         format::bytes(totals.bytes),
-        totals.batches,
-        totals.records,
+        format::count(totals.batches, "batch", "batches"),
+        format::count(totals.records, "record", "records"),
         report.level
     ))?;
     for unchecked in &report.unchecked {

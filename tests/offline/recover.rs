@@ -201,7 +201,7 @@ fn what_loses_records_needs_to_be_accepted_and_is_kept() {
     let before = snapshot_of(&copy.path());
     let run = doze(["recover".as_ref(), "--yes".as_ref(), arg(&copy.path())]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("1 steps lose records and were not taken; --accept-loss takes them"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 step loses records and was not taken; --accept-loss takes it"), "{}", run.stderr);
     assert!(snapshot_of(&copy.path()) == before, "a byte was changed");
 
     let run =
@@ -229,7 +229,7 @@ fn what_loses_records_needs_to_be_accepted_and_is_kept() {
     let verified = doze(["verify".as_ref(), arg(&copy.path())]);
     assert_eq!(verified.code, 0, "{verified:?}");
     let offsets = format!("{}-{} of plain-0", batch.offsets.0, batch.offsets.1 - 1);
-    let said = format!("1 empty batches are in the place of what a recovery took out ({offsets} for one)");
+    let said = format!("1 empty batch is in the place of what a recovery took out ({offsets} for one)");
     assert!(verified.stdout.contains(&said), "{}", verified.stdout);
     let verified = doze(["verify".as_ref(), "--json".as_ref(), arg(&copy.path())]);
     let finding = &verified.objects_of("finding")[0];
