@@ -190,12 +190,13 @@ impl PartitionLog {
         writer.position = at.end();
         writer.end = at.last_offset + 1;
         let active = writer.active.clone();
+        // Before its entries: whoever comes to it by an index finds it in the log.
+        active.publish(at.end());
         active.index_batch(at);
         // What cannot be written now waits in memory, and is written later or made anew.
         if let Err(error) = active.write_indexes(&*self.env.fs, false) {
             tracing::warn!(topic = self.topic, partition = self.partition, %error, "index entries wait in memory");
         }
-        active.publish(at.end());
         let log_start_offset = {
             let mut view = self.view.write();
             view.end = writer.end;

@@ -4,7 +4,7 @@ use super::support::*;
 use crate::record::{BatchOptions, Codec};
 use crate::storage::log::{AppendError, Isolation, LogOffsets, ReadError, TimestampedOffset};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn plain(start: i64, end: i64) -> LogOffsets {
     LogOffsets { start, end, high_watermark: end, last_stable: end }
@@ -216,6 +216,34 @@ fn offsets_are_found_by_time() {
         let expected = times.iter().max().unwrap();
         assert_eq!((latest.timestamp, times[latest.offset as usize]), (*expected, *expected));
     }
+}
+
+/// While batches come, each later than the one before, there is always a latest record.
+#[test]
+fn the_latest_record_is_there_while_the_next_is_appended() {
+    let log = World::new().open(true);
+    log.append(batch(1, NOW), 0).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looked: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut looks = 0;
+                    while !is_over.load(Ordering::SeqCst) {
+                        log.max_timestamp().unwrap().expect("there is a record");
+                        looks += 1;
+                    }
+                    looks
+                })
+            })
+            .collect();
+        for i in 1..5000 {
+            log.append(batch(1, NOW + i), 0).unwrap();
+        }
+        is_over.store(true, Ordering::SeqCst);
+        let looks: usize = looked.into_iter().map(|looks| looks.join().unwrap()).sum();
+        assert!(looks > 100, "{looks}");
+    });
 }
 
 #[test]
