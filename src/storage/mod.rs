@@ -11,6 +11,7 @@ pub mod log;
 pub mod names;
 pub mod offline;
 pub mod recover;
+mod replace;
 pub mod retention;
 mod rewrite;
 pub mod scrub;

@@ -11,10 +11,11 @@
 //! It is written after what it speaks of is durable. One that is lost or makes no sense costs another pass over the whole log
 //! and nothing else.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::Path;
 
 use crate::storage::names;
+use crate::storage::replace::replace_file;
 use crate::sys::{FileSystem, OpenMode};
 
 /// More than a checkpoint ever has, in bytes.
@@ -82,11 +83,7 @@ impl Checkpoint {
 
     /// Gives `dir` this checkpoint in one step: after a power cut it has the old one or this.
     pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
-        let temporary = dir.join(format!("{}{}", names::CLEANER_CHECKPOINT, names::TEMPORARY));
-        let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
-        file.write_all_at(&[IoSlice::new(self.text().as_bytes())], 0)?;
-        file.sync()?;
-        fs.rename(&temporary, &dir.join(names::CLEANER_CHECKPOINT))
+        replace_file(fs, dir, names::CLEANER_CHECKPOINT, self.text().as_bytes())
     }
 }
 

@@ -12,11 +12,12 @@
 //! <epoch> <start offset>
 //! ```
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::Path;
 
 use crate::protocol::Uuid;
 use crate::storage::names;
+use crate::storage::replace::replace_file;
 use crate::sys::{FileSystem, OpenMode};
 
 /// More than any small text file of a partition ever has, in bytes.
@@ -26,7 +27,7 @@ const LARGEST: u64 = 1 << 20;
 /// taken; the name is certain after a power cut once the directory is synced.
 pub fn write_partition_metadata(fs: &dyn FileSystem, dir: &Path, topic_id: Uuid) -> io::Result<()> {
     let text = format!("version: 0\ntopic_id: {topic_id}\n");
-    replace(fs, dir, names::PARTITION_METADATA, text.as_bytes())
+    replace_file(fs, dir, names::PARTITION_METADATA, text.as_bytes())
 }
 
 /// The topic's id in a partition's directory. `None` if there is no `partition.metadata` or it makes no sense.
@@ -42,7 +43,7 @@ pub(super) fn write_leader_epochs(fs: &dyn FileSystem, dir: &Path, epochs: &[(i3
     for (epoch, start) in epochs {
         text += &format!("{epoch} {start}\n");
     }
-    replace(fs, dir, names::LEADER_EPOCH_CHECKPOINT, text.as_bytes())
+    replace_file(fs, dir, names::LEADER_EPOCH_CHECKPOINT, text.as_bytes())
 }
 
 /// The pairs in `leader-epoch-checkpoint`. `None` if there is none or it makes no sense.
@@ -67,15 +68,6 @@ fn parse_leader_epochs(text: &str) -> Option<Vec<(i32, i64)>> {
     let pairs = pairs?;
     let rising = pairs.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
     (pairs.len() == count && rising).then_some(pairs)
-}
-
-/// Gives the file `name` in `dir` new content in one step: after a power cut it has the old or the new.
-fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let temporary = dir.join(format!("{name}{}", names::TEMPORARY));
-    let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
-    file.write_all_at(&[IoSlice::new(content)], 0)?;
-    file.sync()?;
-    fs.rename(&temporary, &dir.join(name))
 }
 
 /// A small file as text. `None` if there is none, or it is too large or no UTF-8.

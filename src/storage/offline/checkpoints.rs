@@ -1,12 +1,13 @@
 //! What Apache Kafka keeps beside the partitions of a log directory.
 
 use std::collections::HashMap;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::Path;
 
 use super::error::OpenDirError;
 use crate::protocol::Uuid;
 use crate::storage::names;
+use crate::storage::replace::replace_file;
 use crate::storage::store::DirError;
 use crate::sys::{Env, FileSystem, OpenMode};
 
@@ -132,15 +133,8 @@ pub(in crate::storage) fn write_checkpoint(
     for ((topic, partition), offset) in lines {
         text += &format!("{topic} {partition} {offset}\n");
     }
-    let (path, temporary) = (dir.join(name), dir.join(format!("{name}{}", names::TEMPORARY)));
-    let write = || {
-        let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
-        file.write_all_at(&[IoSlice::new(text.as_bytes())], 0)?;
-        file.sync()?;
-        fs.rename(&temporary, &path)?;
-        fs.sync_dir(dir)
-    };
-    write().map_err(DirError::of("write", &path))
+    let written = replace_file(fs, dir, name, text.as_bytes()).and_then(|()| fs.sync_dir(dir));
+    written.map_err(DirError::of("write", &dir.join(name)))
 }
 
 /// A file as text, whatever of it is none. `None` if there is no file.

@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 use crate::storage::names;
 use crate::storage::offline::{DataDir, Origin};
+use crate::storage::replace::replace_file;
 use crate::storage::store::DirError;
 use crate::sys::{FileSystem, OpenMode};
 
@@ -112,15 +113,8 @@ pub(super) fn keep(dir: &DataDir, label: &str, pieces: &[Piece]) -> Result<Optio
     for folder in &folders {
         fs.sync_dir(folder).map_err(DirError::of("flush", folder))?;
     }
-    let path = folder.join(names::QUARANTINE_MANIFEST);
-    let temporary = folder.join(format!("{}{}", names::QUARANTINE_MANIFEST, names::TEMPORARY));
-    let write = || {
-        let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
-        file.write_all_at(&[IoSlice::new(manifest.as_bytes())], 0)?;
-        file.sync()?;
-        fs.rename(&temporary, &path)
-    };
-    write().map_err(DirError::of("write", &path))?;
+    replace_file(fs, &folder, names::QUARANTINE_MANIFEST, manifest.as_bytes())
+        .map_err(DirError::of("write", &folder.join(names::QUARANTINE_MANIFEST)))?;
     fs.sync_dir(&folder).map_err(DirError::of("flush", &folder))?;
     Ok(Some(kept))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::protocol::Uuid;
 use crate::storage::catalog::salvage::Salvaged;
 use crate::storage::catalog::{Mutation, ResourceType, Topic};
-use crate::storage::internal_topics;
+use crate::storage::internal_topics::is_internal;
 
 /// What is taken over.
 #[derive(Debug, Default)]
@@ -29,10 +29,6 @@ impl Takeover {
             self.refused.push(why);
         }
     }
-}
-
-fn is_internal(name: &str) -> bool {
-    [internal_topics::OFFSETS, internal_topics::TRANSACTIONS, internal_topics::SHARE_STATE].contains(&name)
 }
 
 /// Decides what is taken over of `salvaged` when these are the topics that there are folders of: name, id, partitions.

@@ -16,13 +16,14 @@
 //!
 //! It is written after what it speaks of was read, so a file that is older than that, or lost, costs another look and nothing else.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::Path;
 
 use super::{Finding, Kind};
 use crate::protocol::Uuid;
 use crate::storage::log::Damage;
 use crate::storage::names;
+use crate::storage::replace::replace_file;
 use crate::sys::{FileSystem, OpenMode};
 
 /// More than a checkpoint ever has, in bytes.
@@ -115,11 +116,7 @@ impl Checkpoint {
 
     /// Gives the data directory this checkpoint in one step: after a power cut it has the old one or this.
     pub(super) fn write(&self, fs: &dyn FileSystem, data_dir: &Path) -> io::Result<()> {
-        let temporary = data_dir.join(format!("{}{}", names::SCRUB_CHECKPOINT, names::TEMPORARY));
-        let file = fs.open(&temporary, OpenMode::CreateOrTruncate)?;
-        file.write_all_at(&[IoSlice::new(self.text().as_bytes())], 0)?;
-        file.sync()?;
-        fs.rename(&temporary, &data_dir.join(names::SCRUB_CHECKPOINT))
+        replace_file(fs, data_dir, names::SCRUB_CHECKPOINT, self.text().as_bytes())
     }
 }
 

@@ -49,8 +49,10 @@ pub(super) fn marker(
 /// The empty batch for the offsets from `from` on, before `to`, as far as one batch goes in a segment that starts at `base`.
 /// `None` if none of them can be in that segment.
 ///
-/// It has the latest timestamp of the batch before it in the file, so that times still rise. Before the first batch it has none, and
-/// where there is no other at all the file's age, `modified_ms`: a segment without any timestamp has no time index. Its leader epoch is the one that wrote its offset, where `epochs` tell, if the batches around it allow for that.
+/// It has the latest timestamp of the batch before it in the file, so that times still rise. Before the first batch it
+/// has none, and where there is no other at all the file's age, `modified_ms`: a segment without any timestamp has no
+/// time index. Its leader epoch is the one that wrote its offset, where `epochs` tell, if the batches around it allow for
+/// that.
 pub(super) fn batch(
     base: i64,
     (from, to): (i64, i64),

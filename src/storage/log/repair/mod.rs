@@ -2,8 +2,8 @@
 //!
 //! [`survey`] looks at every batch of every segment and says which stretches are no good batches, [`stage`] writes
 //! segments anew without them and swaps them in (as the cleaner does, so that a power cut leaves the old or the new), with
-//! empty batches for the offsets that are lost ([`gap`]) and the end markers that there is proof of ([`markers`]), and [`indexes`] makes anew what can be made from the log. Nothing
-//! here decides; nothing here keeps what it takes out.
+//! empty batches for the offsets that are lost ([`gap`]) and the end markers that there is proof of ([`markers`]), and
+//! [`indexes`] makes anew what can be made from the log. Nothing here decides; nothing here keeps what it takes out.
 
 mod gap;
 mod indexes;

@@ -1,10 +1,8 @@
 //! Writing segments anew without what is no good in them.
 
-use std::io::IoSlice;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-
-use std::collections::BTreeMap;
 
 use super::gap;
 use super::survey::{FRAME, Stretch, StretchKind, Surveyed};
@@ -17,6 +15,7 @@ use crate::storage::log::producers::EndMarker;
 use crate::storage::log::rewrite::{self, NewSegment};
 use crate::storage::log::scan::{BatchAt, LONG_WALK, Walker};
 use crate::storage::names::{self, FileKind};
+use crate::storage::replace::replace_by;
 use crate::sys::{FileSystem, OpenMode};
 
 /// How much of a new segment is held in memory before it is written, in bytes.
@@ -25,7 +24,8 @@ const BUFFER: usize = 256 * 1024;
 /// Writes the segments of `files` anew, with their indexes, and puts them in the place of what is there. `files` are
 /// neighbours, in the order in which they belong. Stretches that `goes` says yes to are left out, those that can be put
 /// right are, the others stay as they are. `fills` says whether the offsets of one that is left out are lost; then an empty
-/// batch takes its place, or an end marker. `aborted`: the aborted transactions of each file, by its place. `epochs`: those of the checkpoint.
+/// batch takes its place, or an end marker. `aborted`: the aborted transactions of each file, by its place. `epochs`:
+/// those of the checkpoint.
 ///
 /// A power cut leaves the old files or the new ones, and maybe staged files, which any start clears away or finishes.
 /// When it has returned everything is on the medium.
@@ -224,11 +224,5 @@ pub(super) fn replace(
 ) -> Result<(), FileError> {
     let staged = dir.join(names::staged_file(base, kind, names::Stage::Cleaned));
     let path = dir.join(names::segment_file(base, kind));
-    let write = || {
-        let file = fs.open(&staged, OpenMode::CreateOrTruncate)?;
-        file.write_all_at(&[IoSlice::new(content)], 0)?;
-        file.sync()?;
-        fs.rename(&staged, &path)
-    };
-    write().map_err(FileError::of("write", &path))
+    replace_by(fs, &staged, &path, content).map_err(FileError::of("write", &path))
 }
