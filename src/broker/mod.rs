@@ -18,6 +18,7 @@ mod operations;
 mod produce_rules;
 mod produce_transactions;
 mod quotas;
+mod read_flushes;
 mod refusal;
 mod scram;
 pub mod settings;
@@ -92,19 +93,6 @@ pub struct NetworkSettings {
     pub max_connections_per_ip: usize,
     pub max_request_bytes: usize,
     pub max_idle: Duration,
-}
-
-/// A flush that was asked for, see [`Broker::flush_read`].
-struct FlushRead(Option<oneshot::Receiver<bool>>);
-
-impl FlushRead {
-    /// Whether the records are on the medium, once that is known.
-    async fn outcome(self) -> bool {
-        match self.0 {
-            None => true,
-            Some(flushed) => flushed.await.unwrap_or(false),
-        }
-    }
 }
 
 impl Broker {
@@ -219,22 +207,6 @@ impl Broker {
             return Err(ErrorCode::UnknownTopicOrPartition);
         }
         topics::open_log(&self.env, &self.store, topic.topic.id, index).await
-    }
-
-    /// Has the records of a partition below `offset` flushed, so that it may be noted durably that they were read: after a power
-    /// cut others would stand at their offsets, and count as read.
-    fn flush_read(&self, topic_id: Uuid, partition: i32, offset: i64) -> FlushRead {
-        // A log that nobody has opened has let nobody read.
-        let flushed = self.store.open_partition(topic_id, partition).map(|log| {
-            let (sender, flushed) = oneshot::channel();
-            let tell = move |result: Result<(), _>| {
-                // Whoever asked may have gone.
-                let _ = sender.send(result.is_ok());
-            };
-            log.sync_to(offset, Box::new(tell));
-            flushed
-        });
-        FlushRead(flushed)
     }
 
     /// Whether the log of a partition takes no writes until a restart. Reads of it go on.

@@ -2,12 +2,12 @@
 //!
 //! doze has it in its catalog and never reads it here. What has become durable there is appended as the records that Apache
 //! Kafka's coordinators write, to the partitions that they write it to. Groups go at once, offsets a little later, and of a group
-//! or an offset that changes more than once meanwhile the last word only. Nobody waits for it, and it is flushed when the broker stops and not before; compaction keeps
-//! it small, as it keeps any such topic.
+//! or an offset that changes more than once meanwhile the last word only. Nobody waits for it, and it is flushed when the broker
+//! stops and not before; compaction keeps it small, as it keeps any such topic.
 //!
-//! So that the copy is whole, it is made anew where it may not be: where the topic is new, where records could not be
-//! appended, and after a stop that was not a clean one. What stood in the topic before is deleted once the new copy is there. That a copy was whole
-//! is noted in the catalog under the topic's name, with its id.
+//! So that the copy is whole, it is made anew where it may not be: where the topic is new, where records could not be appended,
+//! and after a stop that was not a clean one. What stood in the topic before is deleted once the new copy is there. That a copy
+//! was whole is noted in the catalog under the topic's name, with its id.
 //!
 //! Offsets that a transaction will commit are there once it has.
 

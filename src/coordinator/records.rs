@@ -4,7 +4,7 @@
 //! What has no place in doze, or is made of random numbers there, differs: the hash of the topics of a group is doze's own, and
 //! the time of an assignment is not kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -54,7 +54,7 @@ impl GroupRecords {
 
 /// Partitions by topic, as records have them.
 pub(super) fn listed(partitions: &Partitions) -> Vec<TopicPartitions> {
-    let listed = |(topic_id, partitions): (&Uuid, &std::collections::BTreeSet<i32>)| TopicPartitions {
+    let listed = |(topic_id, partitions): (&Uuid, &BTreeSet<i32>)| TopicPartitions {
         topic_id: *topic_id,
         partitions: partitions.iter().copied().collect(),
     };

@@ -5,10 +5,10 @@
 //! - Up to v4 the client says how long to keep the offsets. v6 adds leader epochs, v7 static members, v9 the member epoch
 //!   of the consumer protocol (KIP-848), v10 topic ids.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
+use crate::broker::read_flushes::ReadFlushes;
 use crate::broker::{Broker, groups};
 use crate::coordinator::{CommitPartition, CommitRequest, Reply};
 use crate::protocol::ErrorCode;
@@ -30,11 +30,12 @@ async fn handle(broker: Arc<Broker>, context: Context, request: OffsetCommitRequ
         _ => topics.by_name(&topic.name),
     };
     // All at once.
-    let mut flushing = VecDeque::new();
+    let mut flushes = ReadFlushes::default();
     for topic in &request.topics {
         let id = find(topic).map(|topic| topic.id).unwrap_or_default();
-        let of = topic.partitions.iter();
-        flushing.extend(of.map(|read| broker.flush_read(id, read.partition_index, read.committed_offset)));
+        for read in &topic.partitions {
+            flushes.ask(&broker.store, id, read.partition_index, read.committed_offset);
+        }
     }
     for (t, topic) in request.topics.into_iter().enumerate() {
         let found = find(&topic);
@@ -46,10 +47,7 @@ async fn handle(broker: Arc<Broker>, context: Context, request: OffsetCommitRequ
         let mut partitions = vec![];
         for (p, partition) in topic.partitions.into_iter().enumerate() {
             let index = partition.partition_index;
-            let is_flushed = match flushing.pop_front() {
-                Some(flush) => flush.outcome().await,
-                None => true,
-            };
+            let is_flushed = flushes.next().await;
             let error = match found {
                 None => unknown,
                 Some(topic) if !(0..topic.partitions).contains(&index) => ErrorCode::UnknownTopicOrPartition,

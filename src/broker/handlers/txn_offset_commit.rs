@@ -5,10 +5,11 @@
 //!   TRANSACTION_ABORTABLE. v5 is the second version of the transaction protocol (KIP-890): the offsets become part of the
 //!   transaction by being committed. For the versions before, it is checked that they were added.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::broker::dispatch::{Context, Handler, serial};
+use crate::broker::read_flushes::ReadFlushes;
 use crate::broker::transactions::Knows;
 use crate::broker::{Broker, groups};
 use crate::coordinator::transactions::Producer;
@@ -27,11 +28,12 @@ async fn handle(broker: Arc<Broker>, context: Context, mut request: TxnOffsetCom
     // Where the answer of each committed partition goes: topic and partition of the response.
     let mut slots = vec![];
     // What was read is flushed first, as in OffsetCommit; all at once.
-    let mut flushing = VecDeque::new();
+    let mut flushes = ReadFlushes::default();
     for topic in &request.topics {
         let id = topics.by_name(&topic.name).map(|topic| topic.id).unwrap_or_default();
-        let of = topic.partitions.iter();
-        flushing.extend(of.map(|read| broker.flush_read(id, read.partition_index, read.committed_offset)));
+        for read in &topic.partitions {
+            flushes.ask(&broker.store, id, read.partition_index, read.committed_offset);
+        }
     }
     for (t, topic) in std::mem::take(&mut request.topics).into_iter().enumerate() {
         let known = topics.by_name(&topic.name).map_or(0, |topic| topic.partitions);
@@ -39,10 +41,7 @@ async fn handle(broker: Arc<Broker>, context: Context, mut request: TxnOffsetCom
         for (p, partition) in topic.partitions.into_iter().enumerate() {
             let partition_index = partition.partition_index;
             let is_known = (0..known).contains(&partition_index);
-            let is_flushed = match flushing.pop_front() {
-                Some(flush) => flush.outcome().await,
-                None => true,
-            };
+            let is_flushed = flushes.next().await;
             if is_known && is_flushed {
                 slots.push((t, p));
                 committed.push(CommitPartition {

@@ -1,7 +1,10 @@
 //! A consumer group as the records that Apache Kafka keeps of it.
 
+use std::collections::BTreeMap;
+
 use super::{ConsumerGroup, Member, MemberState, Owned};
 use crate::coordinator::records::{GroupRecords, listed};
+use crate::protocol::Uuid;
 use crate::protocol::coordinator_records::{
     About, ClassicMemberMetadata, ClassicProtocol, ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue, ConsumerGroupMetadataValue, OwnedPartitions, TargetAssignmentMemberValue,
@@ -63,7 +66,7 @@ fn assignment(member: &Member) -> ConsumerGroupCurrentMemberAssignmentValue {
 }
 
 fn owned(owned: &Owned) -> Vec<OwnedPartitions> {
-    let listed = |(topic_id, partitions): (&crate::protocol::Uuid, &std::collections::BTreeMap<i32, i32>)| {
+    let listed = |(topic_id, partitions): (&Uuid, &BTreeMap<i32, i32>)| {
         let (partitions, epochs) = partitions.iter().map(|(partition, epoch)| (*partition, *epoch)).unzip();
         OwnedPartitions { topic_id: *topic_id, partitions, assignment_epochs: Some(epochs) }
     };

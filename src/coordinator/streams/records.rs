@@ -1,6 +1,7 @@
 //! A streams group as the records that Apache Kafka keeps of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::api::TaskSet;
 use super::topology::{InternalTopic, Subtopology, Topology};
@@ -77,7 +78,7 @@ fn assignment(member: &Member) -> StreamsGroupCurrentMemberAssignmentValue {
 }
 
 fn with_epochs(held: &Held) -> Vec<TaskIds> {
-    let listed = |(subtopology, tasks): (&std::sync::Arc<str>, &BTreeMap<i32, i32>)| {
+    let listed = |(subtopology, tasks): (&Arc<str>, &BTreeMap<i32, i32>)| {
         let (partitions, epochs) = tasks.iter().map(|(partition, epoch)| (*partition, *epoch)).unzip();
         TaskIds { subtopology_id: subtopology.to_string(), partitions, assignment_epochs: Some(epochs) }
     };
@@ -85,7 +86,7 @@ fn with_epochs(held: &Held) -> Vec<TaskIds> {
 }
 
 fn without_epochs(tasks: &TaskSet) -> Vec<TaskIds> {
-    let listed = |(subtopology, partitions): (&std::sync::Arc<str>, &std::collections::BTreeSet<i32>)| TaskIds {
+    let listed = |(subtopology, partitions): (&Arc<str>, &BTreeSet<i32>)| TaskIds {
         subtopology_id: subtopology.to_string(),
         partitions: partitions.iter().copied().collect(),
         assignment_epochs: None,
@@ -121,11 +122,11 @@ fn described(topology: &Topology) -> StreamsGroupTopologyValue {
 
 /// The sources of a group by where they stand in the lists of sources.
 fn copartition_groups(one: &Subtopology) -> Vec<CopartitionGroup> {
-    let places = |names: Vec<&str>, group: &std::collections::BTreeSet<String>| -> Vec<i16> {
+    let places = |names: Vec<&str>, group: &BTreeSet<String>| -> Vec<i16> {
         let found = names.iter().enumerate().filter(|(_, name)| group.contains(**name));
         found.filter_map(|(place, _)| i16::try_from(place).ok()).collect()
     };
-    let listed = |group: &std::collections::BTreeSet<String>| CopartitionGroup {
+    let listed = |group: &BTreeSet<String>| CopartitionGroup {
         source_topics: places(one.source_topics.iter().map(String::as_str).collect(), group),
         source_topic_regex: vec![],
         repartition_source_topics: places(

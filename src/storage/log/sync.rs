@@ -51,6 +51,12 @@ impl std::fmt::Debug for State {
     }
 }
 
+impl State {
+    fn has_flushed(&self, offset: i64) -> bool {
+        offset <= self.flushed
+    }
+}
+
 /// What of a log is not known to be on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unflushed {
@@ -138,12 +144,17 @@ impl PartitionLog {
         self.sync_to(i64::MAX, done);
     }
 
-    /// The same for the records below `offset` alone, of those that the log has.
+    /// Whether all records below `offset` are known to be on the medium.
+    pub fn is_flushed_to(&self, offset: i64) -> bool {
+        self.flush.state.lock().has_flushed(offset)
+    }
+
+    /// The same as [`sync`](Self::sync) for the records below `offset` alone, of those that the log has.
     pub fn sync_to(self: &Arc<Self>, offset: i64, done: Done<Result<(), SyncError>>) {
         let answer = {
             let mut state = self.flush.state.lock();
             let end = state.end.min(offset);
-            if offset <= state.flushed {
+            if state.has_flushed(offset) {
                 Ok(())
             } else if state.closed {
                 Err(SyncError::Closed)
